@@ -1,0 +1,184 @@
+"""The fold: which nodes stand for the past, coarse to fine. Pure; knows sizes, never texts.
+
+A view is a list of built lines, oldest first. What lies between them and after them up to the log's end is not summarized yet.
+Lines merge in batches: past the high mark, the most due pairs of siblings become their parent until the low mark is reached, so
+that between two batches the view only grows at its end and a cached prefix stays valid.
+
+Which pair is most due: the largest ``(total - last) / 2^level`` with ``last`` the pair's last message, ties to the oldest.
+Measured from the pair's first message instead, lines that were already coarse would be rewritten again and again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, NamedTuple
+
+from .records import MAX_LEVEL
+from .tree import Place, cover
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+
+class Line(NamedTuple):
+    """A node of the view with the characters of its text, or None where it is not built."""
+
+    place: Place
+    chars: int | None
+
+
+class Marks(NamedTuple):
+    """When to merge and how far, in the unit of ``weigh``."""
+
+    high: int
+    low: int
+
+
+def due(place: Place, total: int) -> int:
+    """How urgently the two siblings under ``place`` want to become it; an integer that orders like the fraction."""
+    return (total - place.end + 1) << (MAX_LEVEL + 1 - place.level)
+
+
+def tile(lines: Iterable[Line], total: int) -> Iterator[Line]:
+    """The lines with every gap, up to the end of the log, filled by the fewest unbuilt nodes: a tiling of [0, total)."""
+    at = 0
+    for line in lines:
+        for place in cover(at, line.place.first):
+            yield Line(place, None)
+        yield line
+        at = line.place.end
+    for place in cover(at, total):
+        yield Line(place, None)
+
+
+def merge(
+    lines: list[Line], total: int, target: int, *, weigh: Callable[[Line], int], parent: Callable[[Place], Line | None], weight: int
+) -> list[Line]:
+    """Merge the most due pairs of siblings until the weight is at most ``target`` or no pair can merge.
+
+    ``parent`` gives the line of a place if it may be used; ``weight`` is what the whole now weighs, gaps included.
+    """
+    chain = _Chain(lines)
+
+    def candidate(slot: int) -> tuple[int, int, int, Line] | None:
+        """The merge of the pair whose older half stands in ``slot``, most due first in a heap."""
+        older, younger = chain.lines[slot], chain.next_line(slot)
+        if older is None or younger is None or older.place.index & 1 or younger.place != (older.place.level, older.place.index + 1):
+            return None
+        joined = parent(older.place.parent)
+        return None if joined is None else (-due(joined.place, total), joined.place.first, slot, joined)
+
+    heap = [found for slot in range(len(lines)) if (found := candidate(slot))]
+    heapify(heap)
+    while heap and weight > target:
+        # A line merges with its one sibling only, so no pair in the heap can be overtaken by another.
+        _, _, slot, joined = heappop(heap)
+        older, younger = chain.join(slot, joined)
+        weight += weigh(joined) - weigh(older) - weigh(younger)
+        pair = slot if joined.place.index % 2 == 0 else chain.before[slot]
+        if pair >= 0 and (found := candidate(pair)):
+            heappush(heap, found)
+    return [line for line in chain.lines if line is not None]
+
+
+class _Chain:
+    """Lines as a doubly linked list over fixed slots, so that a merge costs the same anywhere in it."""
+
+    def __init__(self, lines: list[Line]) -> None:
+        self.lines: list[Line | None] = list(lines)
+        self.before = list(range(-1, len(lines) - 1))
+        self.after = list(range(1, len(lines) + 1))
+
+    def next_line(self, slot: int) -> Line | None:
+        return self.lines[self.after[slot]] if self.after[slot] < len(self.lines) else None
+
+    def join(self, slot: int, joined: Line) -> tuple[Line, Line]:
+        """Put ``joined`` in place of the pair that begins in ``slot``; the pair."""
+        gone = self.after[slot]
+        older, younger = self.lines[slot], self.lines[gone]
+        assert older is not None
+        assert younger is not None
+        self.lines[slot], self.lines[gone] = joined, None
+        self.after[slot] = self.after[gone]
+        if self.after[gone] < len(self.lines):
+            self.before[self.after[gone]] = slot
+        return older, younger
+
+
+def open_up(
+    lines: list[Line],
+    total: int,
+    target: int,
+    *,
+    weigh: Callable[[Line], int],
+    children: Callable[[Place], tuple[Line, Line] | None],
+    weight: int,
+) -> list[Line]:
+    """Split the least due lines into their children while the weight stays at most ``target``: ``merge`` backwards.
+
+    ``children`` gives both halves of a place if both are built. Costs O(lines of the result), whatever the log's size.
+    """
+    heap = [(due(line.place, total), -line.place.first, line) for line in lines if line.place.level]
+    done = [line for line in lines if not line.place.level]
+    heapify(heap)
+    while heap:
+        _, _, line = heappop(heap)
+        halves = children(line.place)
+        if halves is None:
+            done.append(line)
+            continue
+        grown = weight + weigh(halves[0]) + weigh(halves[1]) - weigh(line)
+        if grown > target:
+            done.append(line)
+            break
+        weight = grown
+        for half in halves:
+            if half.place.level:
+                heappush(heap, (due(half.place, total), -half.place.first, half))
+            else:
+                done.append(half)
+    done.extend(line for _, _, line in heap)
+    return sorted(done, key=lambda line: line.place.first)
+
+
+@dataclass(slots=True)
+class View:
+    """The lines kept from call to call. ``weigh`` gives a line's share of the budget; gaps are weighed as they are shown."""
+
+    lines: list[Line]
+    total: int
+
+    def weight(self, weigh: Callable[[Line], int]) -> int:
+        """What the whole view weighs, gaps included."""
+        return sum(map(weigh, tile(self.lines, self.total)))
+
+    def gaps(self) -> list[tuple[int, int]]:
+        """The stretches [first, end) not covered by a line, the one up to the log's end last."""
+        found, at = [], 0
+        for line in self.lines:
+            if line.place.first > at:
+                found.append((at, line.place.first))
+            at = line.place.end
+        if at < self.total:
+            found.append((at, self.total))
+        return found
+
+    def insert(self, leaves: list[Line]) -> None:
+        """Add leaves that were built inside gaps; both lists are in order, so the common case is an append."""
+        if not leaves:
+            return
+        ordered = not self.lines or leaves[0].place.first >= self.lines[-1].place.end
+        self.lines = [*self.lines, *leaves]
+        if not ordered:
+            self.lines.sort(key=lambda line: line.place.first)
+
+    def fold(self, marks: Marks, *, weigh: Callable[[Line], int], parent: Callable[[Place], Line | None]) -> bool:
+        """Run one batch if the view is past the high mark; whether any lines merged."""
+        weight = self.weight(weigh)
+        if weight <= marks.high:
+            return False
+        merged = merge(self.lines, self.total, marks.low, weigh=weigh, parent=parent, weight=weight)
+        changed = len(merged) != len(self.lines)
+        self.lines = merged
+        return changed

@@ -1,0 +1,1 @@
+"""What the model is shown: the view, and what it opens of it."""

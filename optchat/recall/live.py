@@ -1,0 +1,135 @@
+"""The view of a memory as it stands: loaded from ``view.json``, extended to the end of the log, merged in batches and saved.
+
+Only merges are saved. Whoever merges holds the write lock and starts from the saved lines, so all processes show the same view.
+Showing it waits for nobody: what could not be merged in time is merged for that one rendering.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Final
+
+from ..core.errors import LockTimeoutError
+from ..core.render import FRAME_CHARS, render, weigh
+from ..core.tree import Place, cover
+from ..core.view import Line, Marks, View, open_up
+from ..storage import files, viewfile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ..storage.store import Store
+
+LOW_MARK: Final = 0.75
+"""Share of the budget a batch of merges goes down to: a cached prefix then lasts for a quarter of the budget of new lines."""
+
+_LEAVES_AT_ONCE: Final = 4_096
+
+
+class LiveView:
+    """One memory's view. Safe to use from several threads."""
+
+    def __init__(self, store: Store, path: Path, budget: int) -> None:
+        self._store = store
+        self._path = path
+        self._budget = budget
+        self._marks = Marks(budget - FRAME_CHARS, int(budget * LOW_MARK) - FRAME_CHARS)
+        self._view = View([], 0)
+        self._version: tuple[int, int, int] | None = None
+        self._saved: viewfile.SavedView | None = None
+        self._mutex = threading.Lock()
+
+    def text(self) -> str:
+        """The view rendered within the budget. Merges are saved if the write lock is free this instant, and wait otherwise."""
+        self.update(wait_s=0.0)
+        with self._mutex:
+            lines, total = list(self._view.lines), self._view.total
+        return render(lines, total, self._budget, parent=self._line, text=self._store.texts)
+
+    def lines(self) -> tuple[list[Line], int]:
+        """The lines and the number of messages they stand for."""
+        self.update(wait_s=0.0)
+        with self._mutex:
+            return list(self._view.lines), self._view.total
+
+    def update(self, *, wait_s: float) -> None:
+        """Extend to the end of the log and, if the high mark is passed, merge one batch and save it."""
+        with self._mutex:
+            self._extend(merge=False)
+            if self._saved is not None and self._view.weight(weigh) <= self._marks.high:
+                return
+            try:
+                with self._store.locked(timeout_s=wait_s):
+                    self._merge()
+            except LockTimeoutError:
+                return  # the next update merges; until then each rendering merges for itself
+
+    # -- inside
+
+    def _merge(self) -> None:
+        """Under the write lock: from the saved lines to the log's end, merged, saved."""
+        self._extend(merge=False)
+        before = None if self._saved is None else self._saved.lines
+        if self._saved is None:
+            self._fold_anew()
+        self._extend(merge=True)
+        lines = tuple(line.place for line in self._view.lines)
+        if self._merged or before is None:
+            generation = 1 if self._saved is None else self._saved.generation + 1
+            self._saved = viewfile.SavedView(lines, self._budget, generation)
+            viewfile.save(self._path, self._saved)
+            self._version = files.version_of(self._path)
+
+    def _extend(self, *, merge: bool) -> None:
+        """Bring in the leaves built since; with ``merge``, in portions with a batch after each, however long the tail is."""
+        self._reload()
+        self._merged = False
+        self._view.total = self._store.total()
+        for first, end in self._view.gaps():
+            while leaves := self._store.read(lambda index, a=first, b=end: index.leaves(a, b, _LEAVES_AT_ONCE)):  # type: ignore[misc]
+                self._view.insert([Line(Place(0, id_), chars) for id_, chars in leaves])
+                first = leaves[-1][0] + 1  # noqa: PLW2901 -- the rest of this gap
+                if merge:
+                    self._merged |= self._view.fold(self._marks, weigh=weigh, parent=self._line)
+        if merge:
+            self._merged |= self._view.fold(self._marks, weigh=weigh, parent=self._line)
+
+    def _reload(self) -> None:
+        """Start from the saved lines if another process has replaced them."""
+        version = files.version_of(self._path)
+        if version == self._version and (version is not None or self._saved is None):
+            return
+        self._version = version
+        saved = viewfile.load(self._path) if version else None
+        if saved is not None and saved.budget < self._budget:
+            saved = None  # folded for less: finer lines fit now
+        lines = [] if saved is None else [Line(place, self._store.read(lambda index, p=place: index.chars(p))) for place in saved.lines]  # type: ignore[misc]
+        if any(line.chars is None for line in lines):
+            saved, lines = None, []  # the tree has lost what the view was made of
+        self._saved, self._view = saved, View(lines, 0)
+
+    def _fold_anew(self) -> None:
+        """Top down from the coarsest built nodes, for a new, unreadable or outgrown view: O(lines), whatever the log's size."""
+        roots = [line for place in cover(0, self._view.total) for line in self._built_under(place)]
+        view = View(roots, self._view.total)
+        view.lines = open_up(
+            roots, view.total, self._marks.low, weigh=weigh, children=self._children, weight=view.weight(weigh)
+        )
+        self._view = view
+
+    def _built_under(self, place: Place) -> list[Line]:
+        """The coarsest built nodes that cover what is built of ``place``."""
+        line = self._line(place)
+        if line is not None:
+            return [line]
+        if place.level == 0 or not self._store.read(lambda index: index.any_leaf(place.first, place.end)):
+            return []
+        return [line for child in place.children for line in self._built_under(child)]
+
+    def _line(self, place: Place) -> Line | None:
+        chars = self._store.read(lambda index: index.chars(place))
+        return None if chars is None else Line(place, chars)
+
+    def _children(self, place: Place) -> tuple[Line, Line] | None:
+        older, younger = (self._line(child) for child in place.children)
+        return None if older is None or younger is None else (older, younger)

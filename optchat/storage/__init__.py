@@ -1,0 +1,1 @@
+"""Files and databases of one memory directory: the only room that writes."""

@@ -1,0 +1,407 @@
+"""``index.sqlite``: where every message and node lies, and which nodes can be built now. Derived: it can always be rebuilt.
+
+Written only under ``write.lock``, in the same step as the append it describes; read at any time, by any process. Positions of
+torn or lost records are kept too, so that ids never shift. Holds no texts.
+
+Two connections: one writes, one reads. With a single one, a prefetch would wait for the compactor's commit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+import sqlite3
+import threading
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from ..core.errors import StoreError
+from ..core.records import BUILDERS
+from ..core.tree import Place
+from . import files
+from .log import Spot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+VERSION: Final = 1
+
+_SCHEMA: Final = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE files (id INTEGER PRIMARY KEY, room TEXT NOT NULL, name TEXT NOT NULL, known INTEGER NOT NULL, UNIQUE (room, name));
+CREATE TABLE sessions (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
+-- file is NULL for a message that existed and is lost
+CREATE TABLE messages (id INTEGER PRIMARY KEY, file INTEGER, offset INTEGER, length INTEGER, bytes INTEGER NOT NULL, session INTEGER);
+CREATE INDEX messages_of_session ON messages (session, id) WHERE session IS NOT NULL;
+CREATE TABLE uids (uid TEXT PRIMARY KEY, id INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE nodes (level INTEGER, idx INTEGER, file INTEGER, offset INTEGER, length INTEGER, bytes INTEGER, chars INTEGER, by INTEGER,
+                    PRIMARY KEY (level, idx)) WITHOUT ROWID;
+-- last = the last message covered: in this order children come before parents, old before new. bytes = size of the source
+CREATE TABLE ready (last INTEGER, level INTEGER, bytes INTEGER NOT NULL, PRIMARY KEY (last, level)) WITHOUT ROWID;
+CREATE TABLE damage (id INTEGER PRIMARY KEY, room TEXT, name TEXT, offset INTEGER, reason TEXT);
+"""
+
+
+class IndexDamagedError(Exception):
+    """The index cannot be trusted and has to be rebuilt; never leaves the storage room."""
+
+
+class MessageRow(NamedTuple):
+    """A message as the index holds it; ``spot`` is None for one that is lost."""
+
+    id: int
+    spot: Spot | None
+    bytes: int
+    session: str
+    uid: str
+
+
+class NodeRow(NamedTuple):
+    """A node as the index holds it; ``bytes`` and ``chars`` are those of its text."""
+
+    place: Place
+    spot: Spot
+    bytes: int
+    chars: int
+    by: str
+
+
+class Ready(NamedTuple):
+    """A node that can be built now, and the bytes of what it is built from."""
+
+    place: Place
+    source_bytes: int
+
+
+class State(NamedTuple):
+    """The index in a nutshell: ``known`` has the bytes taken in of each room's newest file and today's, by (room, name)."""
+
+    generation: int
+    total: int
+    known: dict[tuple[str, str], int]
+
+
+_STATE: Final = """
+SELECT '', (SELECT value FROM meta WHERE key = 'generation'), (SELECT max(id) FROM messages)
+UNION ALL SELECT room, name, known FROM files WHERE room = 'main' AND name = ?1
+UNION ALL SELECT room, name, known FROM files WHERE room = 'tree' AND name = ?1
+UNION ALL SELECT * FROM (SELECT room, name, known FROM files WHERE room = 'main' ORDER BY name DESC LIMIT 1)
+UNION ALL SELECT * FROM (SELECT room, name, known FROM files WHERE room = 'tree' ORDER BY name DESC LIMIT 1)
+"""
+
+
+class Index:
+    """The open index. Reading methods may be called from any thread; writing ones by the holder of the write lock."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._read_mutex = threading.Lock()
+        self._file_ids: dict[tuple[str, str], int] = {}
+        self._file_names: dict[int, str] = {}
+        self._session_ids: dict[str, int] = {}
+        self._writer = self._reader = _connect(path)  # replaced below; keeps close() safe if the second connection fails
+        try:
+            self._reader = _connect(path)
+            self.identity = files.identity_of(path)
+            self.ok = self._usable()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close both connections."""
+        with self._read_mutex:
+            self._reader.close()
+        self._writer.close()
+
+    # -- reading
+
+    def total(self) -> int:
+        """How many messages the log holds; the next id."""
+        row = self._one("SELECT max(id) FROM messages")
+        return 0 if row is None or row[0] is None else int(row[0]) + 1
+
+    def generation(self) -> int:
+        """Changes when the index was rebuilt."""
+        row = self._one("SELECT value FROM meta WHERE key = 'generation'")
+        return int(row[0]) if row else 0
+
+    def data_version(self) -> int:
+        """Changes whenever anyone, in any process, has committed."""
+        row = self._one("PRAGMA data_version")
+        return int(row[0]) if row else 0
+
+    def known(self, room: str) -> dict[str, int]:
+        """Bytes of each day file of a room that are in the index, by name."""
+        return dict(self._all("SELECT name, known FROM files WHERE room = ?", (room,)))
+
+    def state(self, today: str) -> State:
+        """What an append has to know, in one question however many day files there are."""
+        rows = self._all(_STATE, (today,))
+        (generation, top), known = rows[0][1:], {(room, name): bytes_ for room, name, bytes_ in rows[1:]}
+        return State(int(generation), 0 if top is None else top + 1, {(room, today): 0 for room in ("main", "tree")} | known)
+
+    def message_spots(self, first: int, end: int) -> list[tuple[int, Spot | None]]:
+        """Where messages [first, end) lie, in order; None for one that is lost."""
+        rows = self._all("SELECT id, file, offset, length FROM messages WHERE id >= ? AND id < ? ORDER BY id", (first, end))
+        return [(id_, self._spot(file, offset, length)) for id_, file, offset, length in rows]
+
+    def session_spots(self, session: str, first: int = 0) -> list[tuple[int, Spot | None]]:
+        """Where the messages of one session from ``first`` on lie, in order."""
+        rows = self._all(
+            "SELECT id, file, offset, length FROM messages WHERE session = (SELECT id FROM sessions WHERE name = ?) AND id >= ? "
+            "ORDER BY id",
+            (session, first),
+        )
+        return [(id_, self._spot(file, offset, length)) for id_, file, offset, length in rows]
+
+    def id_of(self, uid: str) -> int | None:
+        """The message the host calls ``uid``, if it is logged."""
+        row = self._one("SELECT id FROM uids WHERE uid = ?", (uid,))
+        return int(row[0]) if row else None
+
+    def node_spots(self, places: Iterable[Place]) -> dict[Place, Spot]:
+        """Where the nodes among ``places`` that are built lie."""
+        found = {}
+        for place in places:
+            row = self._one("SELECT file, offset, length FROM nodes WHERE level = ? AND idx = ?", place)
+            if row and (spot := self._spot(*row)):
+                found[place] = spot
+        return found
+
+    def chars(self, place: Place) -> int | None:
+        """Characters of a node's text, or None if it is not built."""
+        row = self._one("SELECT chars FROM nodes WHERE level = ? AND idx = ?", place)
+        return int(row[0]) if row else None
+
+    def leaves(self, first: int, end: int, limit: int) -> list[tuple[int, int]]:
+        """(index, characters) of at most ``limit`` built leaves in [first, end), in order."""
+        return self._all("SELECT idx, chars FROM nodes WHERE level = 0 AND idx >= ? AND idx < ? ORDER BY idx LIMIT ?", (first, end, limit))
+
+    def any_leaf(self, first: int, end: int) -> bool:
+        """Whether any message in [first, end) has its leaf."""
+        return self._one("SELECT 1 FROM nodes WHERE level = 0 AND idx >= ? AND idx < ? LIMIT 1", (first, end)) is not None
+
+    def ready(self, limit: int, *, free_bytes: int | None = None) -> list[Ready]:
+        """At most ``limit`` nodes that can be built now, children before parents and old before new.
+
+        ``free_bytes``: only those whose source has at most so many bytes.
+        """
+        where = "" if free_bytes is None else "WHERE bytes <= ?"
+        bound = (limit,) if free_bytes is None else (free_bytes, limit)
+        rows = self._all(f"SELECT last, level, bytes FROM ready {where} ORDER BY last, level LIMIT ?", bound)
+        return [Ready(Place(level, ((last + 1) >> level) - 1), size) for last, level, size in rows]
+
+    def count(self, table: str) -> int:
+        """Rows of one of our tables."""
+        row = self._one(f"SELECT count(*) FROM {table}")
+        return int(row[0]) if row else 0
+
+    def any_ready(self) -> bool:
+        """Whether any node can be built now."""
+        return self._one("SELECT 1 FROM ready LIMIT 1") is not None
+
+    def damage(self, limit: int) -> list[str]:
+        """Lines of day files that were stepped over, as ``room/file, byte n: reason``."""
+        rows = self._all("SELECT room, name, offset, reason FROM damage ORDER BY id LIMIT ?", (limit,))
+        return [f"{room}/{name}, byte {offset}: {reason}" for room, name, offset, reason in rows]
+
+    def all_nodes(self) -> Iterator[tuple[int, int, int, int]]:
+        """(level, index, bytes, chars) of every node, in order; for ``check`` only."""
+        with contextlib.closing(_connect(self.path)) as own, _translated(self.path):
+            yield from own.execute("SELECT level, idx, bytes, chars FROM nodes ORDER BY level, idx")
+
+    def all_ready(self) -> Iterator[tuple[int, int]]:
+        """(last, level) of every ready node; for ``check`` only."""
+        with contextlib.closing(_connect(self.path)) as own, _translated(self.path):
+            yield from own.execute("SELECT last, level FROM ready")
+
+    def forget(self) -> None:
+        """Drop what was remembered of file and session numbers: another process has rebuilt the index."""
+        self._file_ids.clear()
+        self._file_names.clear()
+        self._session_ids.clear()
+
+    # -- writing, under write.lock
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing for a block of writes."""
+        with _translated(self.path):
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self.forget()
+                with contextlib.suppress(sqlite3.Error):
+                    self._writer.execute("ROLLBACK")
+                raise
+            self._writer.execute("COMMIT")
+
+    def wipe(self) -> None:
+        """Empty all tables (creating what is missing) and start a new generation; inside a transaction."""
+        for (name,) in self._writer.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'").fetchall():
+            self._writer.execute(f'DROP TABLE "{name}"')
+        for statement in _SCHEMA.split(";"):
+            if statement.strip():
+                self._writer.execute(statement)
+        self._writer.executemany("INSERT INTO meta VALUES (?, ?)", [("version", VERSION), ("generation", secrets.randbits(62))])
+        self.forget()
+        self.ok = True
+
+    def add_messages(self, rows: list[MessageRow], room: str, *, ready: bool = True) -> None:
+        """Add messages; an id already there keeps its first line, unless that one was lost."""
+        values = [
+            (r.id, *self._columns(room, r.spot), r.bytes, self._session_id(r.session) if r.session else None) for r in rows
+        ]
+        self._writer.executemany(
+            "INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET file = excluded.file, "
+            "offset = excluded.offset, length = excluded.length, bytes = excluded.bytes, session = excluded.session "
+            "WHERE messages.file IS NULL AND excluded.file IS NOT NULL",
+            values,
+        )
+        if uids := [(r.uid, r.id) for r in rows if r.uid]:
+            self._writer.executemany("INSERT OR IGNORE INTO uids VALUES (?, ?)", uids)
+        if ready:
+            self._writer.executemany(
+                "INSERT OR IGNORE INTO ready SELECT ?1, 0, ?2 WHERE NOT EXISTS (SELECT 1 FROM nodes WHERE level = 0 AND idx = ?1)",
+                [(r.id, r.bytes) for r in rows],
+            )
+
+    def add_nodes(self, rows: list[NodeRow], room: str, *, ready: bool = True) -> None:
+        """Add nodes; one already there keeps its first line, unless that was a fallback."""
+        values = [(*r.place, *self._columns(room, r.spot), r.bytes, r.chars, BUILDERS.index(r.by) if r.by in BUILDERS else 2) for r in rows]
+        self._writer.executemany(
+            "INSERT INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (level, idx) DO UPDATE SET file = excluded.file, "
+            "offset = excluded.offset, length = excluded.length, bytes = excluded.bytes, chars = excluded.chars, by = excluded.by "
+            f"WHERE nodes.by = {BUILDERS.index('fallback')}",
+            values,
+        )
+        if not ready:
+            return
+        self._writer.executemany("DELETE FROM ready WHERE last = ? AND level = ?", [(r.place.end - 1, r.place.level) for r in rows])
+        parents = {r.place.parent for r in rows}
+        self._writer.executemany(
+            "INSERT OR IGNORE INTO ready SELECT ?3, ?1, a.bytes + b.bytes + 1 FROM nodes a, nodes b "
+            "WHERE a.level = ?1 - 1 AND a.idx = ?2 * 2 AND b.level = ?1 - 1 AND b.idx = ?2 * 2 + 1 "
+            "AND NOT EXISTS (SELECT 1 FROM nodes WHERE level = ?1 AND idx = ?2)",
+            [(place.level, place.index, place.end - 1) for place in parents],
+        )
+
+    def rebuild_ready(self) -> None:
+        """Fill the ready table from messages and nodes in one pass; for bulk loading."""
+        self._writer.execute("DELETE FROM ready")
+        self._writer.execute(
+            "INSERT INTO ready SELECT id, 0, bytes FROM messages "
+            "WHERE NOT EXISTS (SELECT 1 FROM nodes WHERE level = 0 AND idx = messages.id)"
+        )
+        self._writer.execute(
+            "INSERT INTO ready SELECT ((a.idx / 2 + 1) << (a.level + 1)) - 1, a.level + 1, a.bytes + b.bytes + 1 FROM nodes a "
+            "JOIN nodes b ON b.level = a.level AND b.idx = a.idx + 1 WHERE a.idx % 2 = 0 "
+            "AND NOT EXISTS (SELECT 1 FROM nodes p WHERE p.level = a.level + 1 AND p.idx = a.idx / 2)"
+        )
+
+    def lost_ids(self, first: int, end: int) -> Iterator[int]:
+        """Ids in [first, end) that have no row, in order; seen by the writing connection."""
+        within = "FROM messages WHERE id >= ? AND id < ?"
+        if self._writer.execute(f"SELECT count(*) {within}", (first, end)).fetchone()[0] == end - first:
+            return
+        at = first
+        for (here,) in self._writer.execute(f"SELECT id {within} ORDER BY id", (first, end)).fetchall():
+            yield from range(at, here)
+            at = here + 1
+        yield from range(at, end)
+
+    def tops(self) -> tuple[int, int]:
+        """One past the highest message id, and one past the highest leaf, as the writing connection sees them."""
+        message, leaf = self._writer.execute(
+            "SELECT (SELECT max(id) FROM messages), (SELECT max(idx) FROM nodes WHERE level = 0)"
+        ).fetchone()
+        return (0 if message is None else message + 1), (0 if leaf is None else leaf + 1)
+
+    def set_known(self, room: str, name: str, known: int) -> None:
+        """Say how many bytes of a day file are in the index."""
+        self._writer.execute("UPDATE files SET known = ? WHERE id = ?", (known, self._file_id(room, name)))
+
+    def note_damage(self, room: str, name: str, offset: int, reason: str) -> None:
+        """Remember a line that was stepped over."""
+        self._writer.execute("INSERT INTO damage (room, name, offset, reason) VALUES (?, ?, ?, ?)", (room, name, offset, reason))
+
+    # -- inside
+
+    def _usable(self) -> bool:
+        """Whether the file is an index of our version; anything else is rebuilt."""
+        try:
+            row = self._reader.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
+        except sqlite3.OperationalError as error:
+            if "no such table" in str(error):
+                return False
+            raise
+        return row is not None and row[0] == VERSION
+
+    def _one(self, sql: str, values: tuple[Any, ...] = ()) -> Any:
+        with self._read_mutex, _translated(self.path):
+            return self._reader.execute(sql, values).fetchone()
+
+    def _all(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        with self._read_mutex, _translated(self.path):
+            return self._reader.execute(sql, values).fetchall()
+
+    def _spot(self, file: int | None, offset: int, length: int) -> Spot | None:
+        if file is None:
+            return None
+        name = self._file_names.get(file)
+        if name is None:
+            self._file_names.update(self._all("SELECT id, name FROM files"))
+            name = self._file_names[file]
+        return Spot(name, offset, length)
+
+    def _columns(self, room: str, spot: Spot | None) -> tuple[int | None, int, int]:
+        return (None, 0, 0) if spot is None else (self._file_id(room, spot.name), spot.offset, spot.length)
+
+    def _file_id(self, room: str, name: str) -> int:
+        found = self._file_ids.get((room, name))
+        if found is None:
+            self._writer.execute("INSERT OR IGNORE INTO files (room, name, known) VALUES (?, ?, 0)", (room, name))
+            found = self._writer.execute("SELECT id FROM files WHERE room = ? AND name = ?", (room, name)).fetchone()[0]
+            self._file_ids[room, name] = int(found)
+        return int(found)
+
+    def _session_id(self, name: str) -> int:
+        found = self._session_ids.get(name)
+        if found is None:
+            self._writer.execute("INSERT OR IGNORE INTO sessions (name) VALUES (?)", (name,))
+            found = self._writer.execute("SELECT id FROM sessions WHERE name = ?", (name,)).fetchone()[0]
+            self._session_ids[name] = int(found)
+        return int(found)
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """A connection that syncs as rarely as an index that can be rebuilt allows."""
+    with _translated(path):
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
+        try:
+            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+            if mode != "wal":  # network disks: no shared memory between processes
+                connection.execute("PRAGMA journal_mode = DELETE")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA cache_size = -8000")
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+@contextlib.contextmanager
+def _translated(path: Path) -> Iterator[None]:
+    """SQLite's errors in two kinds: the index is damaged (rebuild it), or the disk refuses (tell the user)."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        if any(sign in str(error) for sign in ("no such table", "no such column", "malformed", "has no column")):
+            raise IndexDamagedError(str(error)) from error
+        raise StoreError(
+            f"cannot use {path}: {error}", path=path, hint="Check that the disk has space and that you may write in its directory"
+        ) from error
+    except sqlite3.DatabaseError as error:
+        raise IndexDamagedError(str(error)) from error

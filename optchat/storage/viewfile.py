@@ -1,0 +1,59 @@
+"""``view.json``: the lines of the view as they were after the last merge, replaced as a whole.
+
+The tail that was logged since is implied. Without the file a restart would fold another view, and every prompt cache that holds
+the old one would be worthless.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import orjson
+
+from ..core.records import MAX_LEVEL
+from ..core.tree import Place
+from . import files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+VERSION: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SavedView:
+    """Lines oldest first, the budget (characters) they were folded for, and how often the file was written."""
+
+    lines: tuple[Place, ...]
+    budget: int
+    generation: int
+
+
+def load(path: Path) -> SavedView | None:
+    """The saved view, or None where there is none that can be used: it is then folded anew."""
+    data = files.read_file(path)
+    if data is None:
+        return None
+    try:
+        raw = orjson.loads(data)
+        lines = tuple(Place(level, index) for level, index in raw["lines"])
+        saved = SavedView(lines, int(raw["budget"]), int(raw["generation"]))
+    except (ValueError, TypeError, KeyError):
+        return None
+    end = 0
+    for place in lines:
+        if not (_is_count(place.level) and _is_count(place.index) and place.level <= MAX_LEVEL and place.first >= end):
+            return None
+        end = place.end
+    return saved if raw.get("version") == VERSION else None
+
+
+def save(path: Path, view: SavedView) -> None:
+    """Replace the file; the caller holds the write lock."""
+    raw = {"version": VERSION, "generation": view.generation, "budget": view.budget, "lines": view.lines}
+    files.replace_file(path, orjson.dumps(raw, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
