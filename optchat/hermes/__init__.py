@@ -1,0 +1,1 @@
+"""Everything that knows Hermes: the provider and its hooks, tools, setup, and the way to its models. Nothing else imports Hermes."""

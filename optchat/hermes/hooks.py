@@ -1,0 +1,124 @@
+"""What keeps a fault of ours from becoming a fault of the host's.
+
+Holds the decorator every hook wears and the record of which troubles are going on. Tells the user of a trouble once when it begins
+and once when it is over, the log likewise. Called by the provider.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from ..core.errors import OptchatError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+logger = logging.getLogger(__name__)
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class Troubles:
+    """The troubles of one provider, by kind of error, and the hooks that have each."""
+
+    def __init__(self) -> None:
+        self._tell: Callable[[str], object] | None = None
+        self._going_on: dict[str, set[str]] = {}
+        self._mentioned: set[str] = set()
+        self._lock = threading.Lock()
+
+    def tell_through(self, callback: object) -> None:
+        """Show messages to the user by this function of the host's; without one they only go to the log."""
+        self._tell = callback if callable(callback) else None
+
+    def failed(self, hook: str, error: Exception) -> None:
+        """Note that a hook failed."""
+        with self._lock:
+            hooks = self._going_on.setdefault(type(error).__name__, set())
+            first_ever, first_here = not hooks, hook not in hooks
+            hooks.add(hook)
+        if first_here:
+            # Our own errors say all there is; of any other the traceback is what a report needs.
+            logger.warning("optchat: %s failed: %s", hook, error, exc_info=None if isinstance(error, OptchatError) else error)
+        if first_ever:
+            self._say(f"Memory: {error}. The chat goes on without it.")
+
+    def worked(self, hook: str) -> None:
+        """Note that a hook worked, which ends the troubles it had."""
+        if not self._going_on:
+            return
+        with self._lock:
+            had = [kind for kind, hooks in self._going_on.items() if hook in hooks]
+            for kind in had:
+                self._going_on[kind].discard(hook)
+            over = [kind for kind in had if not self._going_on[kind]]
+            for kind in over:
+                del self._going_on[kind]
+        if over:
+            logger.warning("optchat: %s works again", hook)
+            self._say("Memory works again.")
+
+    def mention(self, warnings: Iterable[str]) -> None:
+        """Tell the user of each of these once."""
+        for warning in warnings:
+            with self._lock:
+                if warning in self._mentioned:
+                    continue
+                self._mentioned.add(warning)
+            logger.warning("optchat: %s", warning)
+            self._say(f"Memory: {warning}")
+
+    def _say(self, message: str) -> None:
+        if self._tell is None:
+            return
+        try:
+            self._tell(message)
+        except Exception:  # the host's own function; where it fails, the log has the message
+            logger.debug("optchat: the host could not show a warning", exc_info=True)
+
+
+class HasTroubles(Protocol):
+    """An object with hooks."""
+
+    troubles: Troubles
+
+
+_Self = TypeVar("_Self", bound=HasTroubles)
+
+
+def hook(nothing: Callable[[], _T]) -> Callable[[Callable[Concatenate[_Self, _P], _T]], Callable[Concatenate[_Self, _P], _T]]:
+    """A method the host calls. Whatever is raised in it stays with us, and the host gets what ``nothing()`` returns."""
+
+    def decorate(method: Callable[Concatenate[_Self, _P], _T]) -> Callable[Concatenate[_Self, _P], _T]:
+        # wraps also carries the signature over: hosts read it to see which keywords they may pass.
+        @functools.wraps(method)
+        def guarded(self: _Self, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+            try:
+                result = method(self, *args, **kwargs)
+            except Exception as error:  # the user's turn goes on without memory
+                self.troubles.failed(method.__name__, error)
+                return nothing()
+            self.troubles.worked(method.__name__)
+            return result
+
+        return guarded
+
+    return decorate
+
+
+def silence() -> None:
+    """The nothing of a hook that returns nothing."""
+
+
+def empty() -> str:
+    """The nothing of a hook that returns text."""
+    return ""
+
+
+def nothing_found() -> list[Any]:
+    """The nothing of a hook that returns a list."""
+    return []

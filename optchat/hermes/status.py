@@ -1,0 +1,57 @@
+"""What ``hermes memory status`` prints about the memory.
+
+Holds the rows and their words. Opens the memory for reading only, builds nothing and makes no directory. Called by the provider.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..core.errors import OptchatError
+from . import configuration, dependencies
+from .model import TASK, host_config, named_model
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def rows(hermes_home: str | Path) -> dict[str, str]:
+    """Label and text of each row; a fault is a row as well, so that asking for the status never fails."""
+    root = configuration.memory_root(hermes_home)
+    shown = {"directory": str(root)}
+    if lacking := dependencies.advice(dependencies.missing()):
+        return {**shown, "not available": lacking}
+    if not root.is_dir():
+        return {**shown, "messages": "0 (nothing has been said yet)", "lines written by": _writer("auto")}
+    from ..memory import Memory
+
+    try:
+        with Memory.open(root, compact=False) as memory:
+            return {**shown, **_rows(memory.status())}
+    except OptchatError as error:
+        return {**shown, "not readable": str(error)}
+
+
+def _rows(status: dict[str, Any]) -> dict[str, str]:
+    backlog = f"{status.get('lines_ready', 0):,} lines"
+    if behind := status.get("full_text_behind"):
+        backlog += f", {behind:,} messages for the full text"
+    shown = {
+        "messages": f"{status.get('messages', 0):,}",
+        "lines built": f"{status.get('lines_built', 0):,}",
+        "still to build": backlog,
+        "last append": str(status.get("last_append") or "never"),
+        "last error": str(status.get("last_error") or "none"),
+        "lines written by": _writer(str(status.get("summarizer") or "auto")),
+    }
+    for number, warning in enumerate(status.get("warnings") or (), start=1):
+        shown[f"warning {number}"] = str(warning)
+    return shown
+
+
+def _writer(summarizer: str) -> str:
+    """Who writes the lines now. Only the host knows which model is named."""
+    model = named_model(host_config())
+    if summarizer == "local" or (summarizer == "auto" and not model):
+        return f"this machine (summarizer: {summarizer})"
+    return f"{model or 'the main model'} (summarizer: {summarizer}, auxiliary.{TASK})"

@@ -1,0 +1,183 @@
+"""A chat-completions endpoint on loopback that stands in for every model, and keeps what it was sent.
+
+What it answers is written in the last paragraph of the user's message, between double at-signs:
+
+    @@call NAME {json}@@   call a tool; several are called one after another, each in a step of its own
+    @@say TEXT@@           answer with this text instead of an echo
+    @@silent@@             answer with nothing
+    @@fail 400@@           answer with this HTTP status
+    @@wait 2.5@@           begin to answer after so many seconds
+    @@drip 0.3@@           pause so long between two pieces of the answer
+
+Requests without tools (titles, compressions, our own compactor) carry whole conversations in one message; no order in them is
+followed. `auxiliary` answers those to the model `aux-model`, and may raise a `RefusedError`.
+"""
+
+import contextlib
+import json
+import re
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import count
+
+ORDER = re.compile(r"@@(\w+)\s*(.*?)@@", re.DOTALL)
+PIECE_CHARS = 16
+
+
+class RefusedError(Exception):
+    def __init__(self, status, message="refused by the test"):
+        super().__init__(message)
+        self.status = status
+
+
+class ModelServer:
+    """Serves from `with` to its end. `requests` holds every request body, oldest first."""
+
+    def __init__(self):
+        self.requests = []
+        self.auxiliary = lambda body: f"a line about {len(json.dumps(body['messages']))} bytes"
+        self.calls = count(1)
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._http.daemon_threads = True
+        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.05}, name="model-server")
+        self.url = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
+
+    def __enter__(self):
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc):
+        self._http.shutdown()
+        self._thread.join()
+        self._http.server_close()
+
+    def chats(self):
+        """The requests of conversations: those that offer tools."""
+        return [body for body in self.requests if body.get("tools")]
+
+    def to_auxiliary(self):
+        return [body for body in self.requests if body.get("model") == "aux-model"]
+
+    def reply(self, body):
+        """The message a request is answered with, and the pause between its pieces."""
+        if body.get("model") == "aux-model":
+            return {"content": self.auxiliary(body)}, 0
+        if not body.get("tools"):
+            return {"content": "Something was said."}, 0
+        text, steps = question(body["messages"])
+        orders = ORDER.findall(text)
+        given = {name: value.strip() for name, value in orders}
+        if "wait" in given and not steps:
+            time.sleep(float(given["wait"]))
+        if "fail" in given:
+            raise RefusedError(int(given["fail"]))
+        calls = [value.strip() for name, value in orders if name == "call"]
+        if steps < len(calls):
+            name, _, arguments = calls[steps].partition(" ")
+            return {"content": "", "tool_calls": [self._call(name, arguments or "{}")]}, 0
+        answer = "" if "silent" in given else given.get("say", f"Answer to: {' '.join(ORDER.sub('', text).split())[:80]}")
+        return {"content": answer}, float(given.get("drip", 0))
+
+    def _call(self, name, arguments):
+        return {"id": f"call_{next(self.calls):06d}", "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def plain(content):
+    """The text of a message's content, also of one in parts."""
+    if isinstance(content, str):
+        return content
+    return "\n\n".join(part.get("text", "") for part in content or [] if isinstance(part, dict))
+
+
+def question(messages):
+    """What the user asked last, without the memory put behind it, and how many tool results have come in since."""
+    last = max(i for i, message in enumerate(messages) if message["role"] == "user")
+    text = plain(messages[last]["content"]).partition("<memory-context>")[0].strip()
+    # The host may have merged an interrupted message with this one: only the newer part is an order.
+    return text.split("\n\n")[-1], sum(message["role"] == "tool" for message in messages[last:])
+
+
+def memory_blocks(body):
+    """The memory blocks in a request, oldest first."""
+    texts = (plain(message["content"]) for message in body["messages"])
+    return [block for text in texts for block in re.findall(r"<memory-context>(.*?)</memory-context>", text, re.DOTALL)]
+
+
+def _handler(server):
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *args):
+            pass
+
+        def do_GET(self):
+            models = [{"id": name, "object": "model", "context_length": 200_000} for name in ("main-model", "aux-model")]
+            self._json({"object": "list", "data": models} if self.path.endswith("/models") else {}, 200)
+
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
+            if not self.path.endswith("/chat/completions"):
+                self._json({"error": {"message": f"no such path: {self.path}"}}, 404)
+                return
+            server.requests.append(body)
+            try:
+                message, pause = server.reply(body)
+            except RefusedError as refusal:
+                self._json({"error": {"message": str(refusal), "type": "invalid_request_error"}}, refusal.status)
+                return
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the host hangs up when it is interrupted
+                self._stream(body, message, pause) if body.get("stream") else self._whole(body, message)
+
+        def _whole(self, body, message):
+            choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": _reason(message)}
+            self._json({**_frame(body, "chat.completion"), "choices": [choice], "usage": _usage(body)}, 200)
+
+        def _stream(self, body, message, pause):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream")
+            self.send_header("Connection", "close")
+            self.end_headers()
+            frame = _frame(body, "chat.completion.chunk")
+            self._event({**frame, "choices": [_delta({"role": "assistant"})]})
+            for i, call in enumerate(message.get("tool_calls", ())):
+                self._event({**frame, "choices": [_delta({"tool_calls": [{"index": i, **call}]})]})
+            text = message["content"]
+            for start in range(0, len(text), PIECE_CHARS):
+                self._event({**frame, "choices": [_delta({"content": text[start : start + PIECE_CHARS]})]})
+                time.sleep(pause)
+            self._event({**frame, "choices": [_delta({}, _reason(message))]})
+            self._event({**frame, "choices": [], "usage": _usage(body)})
+            self.wfile.write(b"data: [DONE]\n\n")
+            self.close_connection = True
+
+        def _event(self, data):
+            self.wfile.write(b"data: " + json.dumps(data).encode() + b"\n\n")
+            self.wfile.flush()
+
+        def _json(self, data, status):
+            payload = json.dumps(data).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(payload)))
+            self.end_headers()
+            self.wfile.write(payload)
+
+    return Handler
+
+
+def _frame(body, kind):
+    return {"id": "chatcmpl-1", "object": kind, "created": int(time.time()), "model": body.get("model")}
+
+
+def _delta(delta, reason=None):
+    return {"index": 0, "delta": delta, "finish_reason": reason}
+
+
+def _reason(message):
+    return "tool_calls" if message.get("tool_calls") else "stop"
+
+
+def _usage(body):
+    sent = len(json.dumps(body.get("messages", []))) // 4
+    return {"prompt_tokens": sent, "completion_tokens": 9, "total_tokens": sent + 9}
