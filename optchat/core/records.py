@@ -13,7 +13,7 @@ implementations of the design have none. Unknown keys are ignored. Does no input
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 from zlib import crc32
 
 import orjson
@@ -184,7 +184,7 @@ def _load(line: bytes) -> dict[str, Any]:
     return raw
 
 
-def _is_count(value: object) -> bool:
+def _is_count(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << MAX_LEVEL
 
 

@@ -35,8 +35,10 @@ class LiveView:
         self._budget = budget
         self._marks = Marks(budget - FRAME_CHARS, int(budget * LOW_MARK) - FRAME_CHARS)
         self._view = View([], 0)
+        self._generation = 0
         self._version: tuple[int, int, int] | None = None
-        self._saved: viewfile.SavedView | None = None
+        self._loaded = False
+        self._unsaved = False
         self._mutex = threading.Lock()
 
     def text(self) -> str:
@@ -55,8 +57,9 @@ class LiveView:
     def update(self, *, wait_s: float) -> None:
         """Extend to the end of the log and, if the high mark is passed, merge one batch and save it."""
         with self._mutex:
-            self._extend(merge=False)
-            if self._saved is not None and self._view.weight(weigh) <= self._marks.high:
+            self._reload()
+            self._extend()
+            if not self._unsaved and self._view.weight(weigh) <= self._marks.high:
                 return
             try:
                 with self._store.locked(timeout_s=wait_s):
@@ -68,54 +71,56 @@ class LiveView:
 
     def _merge(self) -> None:
         """Under the write lock: from the saved lines to the log's end, merged, saved."""
-        self._extend(merge=False)
-        before = None if self._saved is None else self._saved.lines
-        if self._saved is None:
-            self._fold_anew()
-        self._extend(merge=True)
-        lines = tuple(line.place for line in self._view.lines)
-        if self._merged or before is None:
-            generation = 1 if self._saved is None else self._saved.generation + 1
-            self._saved = viewfile.SavedView(lines, self._budget, generation)
-            viewfile.save(self._path, self._saved)
-            self._version = files.version_of(self._path)
-
-    def _extend(self, *, merge: bool) -> None:
-        """Bring in the leaves built since; with ``merge``, in portions with a batch after each, however long the tail is."""
         self._reload()
-        self._merged = False
+        self._extend()
+        if self._view.fold(self._marks, weigh=weigh, parent=self._line) or self._unsaved:
+            self._generation += 1
+            lines = tuple(line.place for line in self._view.lines)
+            viewfile.save(self._path, viewfile.SavedView(lines, self._budget, self._generation))
+            self._version = files.version_of(self._path)
+            self._unsaved = False
+
+    def _extend(self) -> None:
+        """Bring in the leaves built since. A long tail comes in portions with a batch after each, so that it is never held whole."""
         self._view.total = self._store.total()
         for first, end in self._view.gaps():
             while leaves := self._store.read(lambda index, a=first, b=end: index.leaves(a, b, _LEAVES_AT_ONCE)):  # type: ignore[misc]
                 self._view.insert([Line(Place(0, id_), chars) for id_, chars in leaves])
                 first = leaves[-1][0] + 1  # noqa: PLW2901 -- the rest of this gap
-                if merge:
-                    self._merged |= self._view.fold(self._marks, weigh=weigh, parent=self._line)
-        if merge:
-            self._merged |= self._view.fold(self._marks, weigh=weigh, parent=self._line)
+                if len(leaves) == _LEAVES_AT_ONCE:
+                    self._unsaved |= self._view.fold(self._marks, weigh=weigh, parent=self._line)
 
     def _reload(self) -> None:
-        """Start from the saved lines if another process has replaced them."""
+        """Start from the saved lines, unless they are those we have; fold anew where there are none to use."""
         version = files.version_of(self._path)
-        if version == self._version and (version is not None or self._saved is None):
+        if version == self._version and self._loaded:
             return
-        self._version = version
         saved = viewfile.load(self._path) if version else None
-        if saved is not None and saved.budget < self._budget:
-            saved = None  # folded for less: finer lines fit now
-        lines = [] if saved is None else [Line(place, self._store.read(lambda index, p=place: index.chars(p))) for place in saved.lines]  # type: ignore[misc]
-        if any(line.chars is None for line in lines):
-            saved, lines = None, []  # the tree has lost what the view was made of
-        self._saved, self._view = saved, View(lines, 0)
+        self._version, self._loaded, self._unsaved = version, True, False
+        if saved is not None:
+            self._generation = max(self._generation, saved.generation)
+            lines = [Line(place, self._store.read(lambda index, p=place: index.chars(p))) for place in saved.lines]  # type: ignore[misc]
+            # Folded for a smaller budget, finer lines fit now; and a tree that has lost a line of the view needs another view.
+            if saved.budget >= self._budget and all(line.chars is not None for line in lines):
+                self._view = View(lines, 0)
+                return
+        self._fold_anew()
 
     def _fold_anew(self) -> None:
-        """Top down from the coarsest built nodes, for a new, unreadable or outgrown view: O(lines), whatever the log's size."""
-        roots = [line for place in cover(0, self._view.total) for line in self._built_under(place)]
-        view = View(roots, self._view.total)
-        view.lines = open_up(
-            roots, view.total, self._marks.low, weigh=weigh, children=self._children, weight=view.weight(weigh)
-        )
-        self._view = view
+        """Top down from the coarsest built nodes, for a new, unreadable or outgrown view: O(lines), whatever the log's size.
+
+        A log whose leaves all fit is shown as its leaves, as by a process that was there from the start and never had to merge.
+        """
+        total = self._store.total()
+        roots = [line for place in cover(0, total) for line in self._built_under(place)]
+        weight = View(roots, total).weight(weigh)
+        for target in (self._marks.high, self._marks.low):
+            lines = open_up(roots, total, target, weigh=weigh, children=self._children, weight=weight)
+            if all(line.place.level == 0 for line in lines):
+                break
+        else:
+            self._unsaved = True
+        self._view = View(lines, total)
 
     def _built_under(self, place: Place) -> list[Line]:
         """The coarsest built nodes that cover what is built of ``place``."""

@@ -206,15 +206,22 @@ class Index:
         rows = self._all("SELECT room, name, offset, reason FROM damage ORDER BY id LIMIT ?", (limit,))
         return [f"{room}/{name}, byte {offset}: {reason}" for room, name, offset, reason in rows]
 
+    def all_messages(self) -> Iterator[tuple[int, int]]:
+        """(id, offset or -1) of every message, in order; for ``check`` only."""
+        return self._each("SELECT id, CASE WHEN file IS NULL THEN -1 ELSE offset END FROM messages ORDER BY id")
+
     def all_nodes(self) -> Iterator[tuple[int, int, int, int]]:
         """(level, index, bytes, chars) of every node, in order; for ``check`` only."""
-        with contextlib.closing(_connect(self.path)) as own, _translated(self.path):
-            yield from own.execute("SELECT level, idx, bytes, chars FROM nodes ORDER BY level, idx")
+        return self._each("SELECT level, idx, bytes, chars FROM nodes ORDER BY level, idx")
 
     def all_ready(self) -> Iterator[tuple[int, int]]:
         """(last, level) of every ready node; for ``check`` only."""
+        return self._each("SELECT last, level FROM ready")
+
+    def _each(self, sql: str) -> Iterator[Any]:
+        """Rows one by one, over a connection of their own: a long walk must not keep readers waiting."""
         with contextlib.closing(_connect(self.path)) as own, _translated(self.path):
-            yield from own.execute("SELECT last, level FROM ready")
+            yield from own.execute(sql)
 
     def forget(self) -> None:
         """Drop what was remembered of file and session numbers: another process has rebuilt the index."""

@@ -44,6 +44,8 @@ _ID_JUMP_MAX: Final = 10_000_000
 
 _CLAIM: Final = re.compile(rb'\{"i":(\d{1,14}),"kind"')
 LOST_BYTES: Final = 64
+LOST_TEXT: Final = "(message {} is lost: the log was damaged there)"
+"""What stands for a message that existed and cannot be read any more; with it the tree goes on."""
 _ENTRY_FIELDS: Final = tuple(field.name for field in fields_of(Entry))
 
 T = TypeVar("T")

@@ -1,0 +1,257 @@
+"""The background thread that grows the tree: takes nodes that can be built, builds them, commits them in batches.
+
+Knows neither files nor models: what to build comes from a ``Work``, how a costly line is written from a function. One compactor
+works per memory directory; the others wait for its lock and take over when its owner is gone. It gives way to turns: in the same
+process a busy thread would make each step of an append wait for the interpreter.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from ..core.records import Node
+from .local import leaf_line, merge_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..core.tree import Place
+
+POLL_S: Final = 1.0
+QUIET_S: Final = 0.1
+"""A turn is over when nothing was logged for this long."""
+PATIENCE_S: Final = 2.0
+"""Longest the compactor gives way to a stream of turns that never pauses."""
+SLICE_S: Final = 0.05
+"""Longest it works before it looks again whether a turn has begun, or whether it has to stop."""
+URGENT_SLICE_S: Final = 1.0
+"""The same while somebody waits for the tree: longer, so that one fsync serves more nodes."""
+NODES_AT_ONCE: Final = 2_048
+BYTES_AT_ONCE: Final = 16 << 20
+RETRY_S: Final = (1.0, 5.0, 15.0, 60.0)
+
+logger = logging.getLogger(__name__)
+
+
+class Job(NamedTuple):
+    """One node to build. A leaf has its message's kind and text; a merge has no kind and the texts of its two halves."""
+
+    place: Place
+    kind: str
+    sources: tuple[str, ...]
+    source_bytes: int
+
+
+class Work(Protocol):
+    """What the compactor needs of a memory. Every method may raise ``OptchatError``: it is reported and tried again later."""
+
+    def take(self, nodes: int, bytes_: int, *, free_only: bool) -> list[Job]:
+        """The next jobs that can be done now, at most so many nodes and bytes of sources (but at least one if any)."""
+
+    def commit(self, nodes: list[Node]) -> None:
+        """Make nodes durable and visible."""
+
+    def extend_search(self, bytes_: int) -> bool:
+        """Make a few more messages searchable; whether there were any."""
+
+    def version(self) -> object:
+        """Changes whenever any process has logged or built something."""
+
+
+class LockLike(Protocol):
+    """``storage.files.Lock``, as far as it is needed here."""
+
+    def acquire(self, timeout_s: float) -> bool:
+        """Take the lock; whether it was had in time."""
+
+    def release(self) -> None:
+        """Give it back."""
+
+
+class Options(NamedTuple):
+    """How lines are made. ``summarize`` writes a line with a model; without it, or where it gives None, the line is local."""
+
+    node_bytes: int = 512
+    free_only: bool = False
+    jobs: int = 4
+    summarize: Callable[[Job], str | None] | None = None
+
+
+class Compactor:
+    """Builds nodes until none is ready; then sleeps until something is logged."""
+
+    def __init__(self, work: Work, lock: LockLike, options: Options) -> None:
+        self._work = work
+        self._lock = lock
+        self._options = options
+        self._wake = threading.Condition()
+        self._awake = False
+        self._stopping = False
+        self._urgent = 0
+        self._last_logged = 0.0
+        self._steps = 0
+        self._pool: ThreadPoolExecutor | None = None
+        self._thread: threading.Thread | None = None
+        self.owner = False
+        self.last_error = ""
+        self.failures = 0  # in a row
+
+    # -- called by the memory
+
+    def start(self) -> None:
+        """Start the thread, or start it again if it has died."""
+        with self._wake:
+            if self._stopping or (self._thread is not None and self._thread.is_alive()):
+                return
+            self._thread = threading.Thread(target=self._run, name="optchat-compactor", daemon=True)
+            self._thread.start()
+
+    def nudge(self) -> None:
+        """Something was logged: there will be work once the turn is over."""
+        self._last_logged = time.monotonic()
+        with self._wake:
+            if not self._awake:
+                self._awake = True
+                self._wake.notify_all()
+        if self._thread is not None and not self._thread.is_alive():
+            self.start()
+
+    def stop(self, timeout_s: float = 5.0) -> None:
+        """End the thread; a node being built is left for the next process."""
+        with self._wake:
+            self._stopping = True
+            self._wake.notify_all()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(timeout_s)
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def hurry(self, *, on: bool) -> None:
+        """Give way to nobody while someone waits for the tree."""
+        with self._wake:
+            self._urgent += 1 if on else -1
+            self._awake = True
+            self._wake.notify_all()
+
+    def run_here(self, keep_on: Callable[[], bool], *, on_step: Callable[[], None] = lambda: None) -> bool:
+        """Do the work in the caller's thread until none is left; False if ``keep_on`` ended it or another process has the lock."""
+        if not self._lock.acquire(0.0):
+            return False
+        try:
+            self._urgent += 1
+            while keep_on():
+                if not self.step():
+                    return True
+                on_step()
+            return False
+        finally:
+            self._urgent -= 1
+            self._lock.release()
+
+    # -- the thread
+
+    def _run(self) -> None:
+        seen: object = None
+        try:
+            while not self._stopping:
+                try:
+                    self.owner = self.owner or self._lock.acquire(0.0)
+                    if self.owner and (self._awake or self._work.version() != seen):
+                        seen = self._work_off()
+                    self.failures = 0
+                except Exception as error:  # the thread must live: it reports, waits, and tries again
+                    seen = None
+                    self._report(error)
+                    self._sleep(RETRY_S[min(self.failures, len(RETRY_S) - 1)])
+                    self.failures += 1
+                    continue
+                self._sleep(POLL_S)
+        finally:
+            if self.owner:
+                self.owner = False
+                self._lock.release()
+
+    def _work_off(self) -> object:
+        """Build until nothing is ready; the version at which there was nothing, so that what came later is seen as new."""
+        while True:
+            self._give_way()
+            self._awake = False
+            version = self._work.version()
+            if self._stopping or not self.step():
+                return version
+
+    def _sleep(self, seconds: float) -> None:
+        with self._wake:
+            if not self._stopping and not self._awake:
+                self._wake.wait(seconds)
+
+    def _give_way(self) -> None:
+        """Wait until the turn in progress is over, within reason."""
+        until = time.monotonic() + PATIENCE_S
+        while not self._stopping and not self._urgent:
+            now = time.monotonic()
+            rest = min(self._last_logged + QUIET_S, until) - now
+            if rest <= 0:
+                return
+            with self._wake:
+                self._wake.wait(rest)
+
+    def _report(self, error: Exception) -> None:
+        text = f"{error}" if str(error) else type(error).__name__
+        if text != self.last_error:
+            logger.warning("optchat: building lines failed and is tried again: %s", text, exc_info=not self.last_error)
+        self.last_error = text
+
+    # -- one step
+
+    def step(self) -> bool:
+        """Build and commit one batch, and make some messages searchable; whether anything was done."""
+        share = 1 if self._urgent else 8
+        jobs = self._work.take(NODES_AT_ONCE // share, BYTES_AT_ONCE // share, free_only=self._options.free_only)
+        until = time.monotonic() + (URGENT_SLICE_S if self._urgent else SLICE_S)
+        nodes: list[Node] = []
+        costly: list[Job] = []
+        for job in jobs:
+            if nodes and (time.monotonic() > until or self._stopping):
+                break
+            if self._is_costly(job):
+                costly.append(job)
+            else:
+                nodes.append(self._cheap(job))
+        nodes += self._written(costly[: self._options.jobs])
+        if nodes:
+            self._work.commit(nodes)
+        searchable = self._work.extend_search(BYTES_AT_ONCE // share // 4)
+        if nodes or searchable:
+            self.last_error = ""
+            self._steps += 1
+        return bool(nodes) or searchable
+
+    def _is_costly(self, job: Job) -> bool:
+        return self._options.summarize is not None and job.source_bytes > self._options.node_bytes
+
+    def _cheap(self, job: Job) -> Node:
+        """A free node, where the source is short enough to stand for itself, or a local line."""
+        level, index = job.place
+        free = job.source_bytes <= self._options.node_bytes
+        if job.kind:
+            text = f"{job.kind}: {job.sources[0]}" if free else leaf_line(job.kind, job.sources[0], self._options.node_bytes)
+        else:
+            text = "\n".join(job.sources) if free else merge_lines(job.sources[0], job.sources[1], self._options.node_bytes)
+        return Node(level=level, index=index, text=text, by="free" if free else "local")
+
+    def _written(self, jobs: Sequence[Job]) -> list[Node]:
+        """Lines written by the model, at most ``jobs`` calls at once."""
+        if not jobs or self._options.summarize is None:
+            return []
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._options.jobs, thread_name_prefix="optchat-line")
+        texts = self._pool.map(self._options.summarize, jobs)
+        return [
+            self._cheap(job) if text is None else Node(level=job.place.level, index=job.place.index, text=text, by="model")
+            for job, text in zip(jobs, texts, strict=True)
+        ]

@@ -1,0 +1,303 @@
+"""One object per memory directory: record what is said, show the past, open it, find things in it.
+
+Joins the rooms; decides nothing they could decide. Any number of these objects, in any number of processes, may be open on one
+directory at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+from zlib import crc32
+
+import orjson
+
+from .compaction.compactor import Compactor, Job, Options
+from .compaction.work import StoreWork
+from .core.errors import OptchatError, StoreError
+from .core.hits import Hit
+from .core.settings import Settings, read_settings
+from .recall import zoom
+from .recall.live import LiveView
+from .storage import check, files
+from .storage.search import Search
+from .storage.store import LOCK_WAIT_S, Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from os import PathLike
+
+    from .core.records import Entry, Message
+
+logger = logging.getLogger(__name__)
+
+def _now() -> datetime:
+    return datetime.now().astimezone()
+
+
+class Memory:
+    """Everything said, kept word for word, and one view of all of it. Use ``Memory.open``; it is a context manager."""
+
+    def __init__(
+        self,
+        root: Path,
+        settings: Settings,
+        *,
+        compact: bool,
+        progress: Callable[[str, int, int], None] | None,
+        clock: Callable[[], datetime],
+        summarize: Callable[[Job], str | None] | None,
+    ) -> None:
+        self.root = root
+        self.settings = settings
+        self.warnings: list[str] = []
+        self._store = Store(root, clock=clock, progress=progress)
+        try:
+            self._search = Search(root / "search.sqlite", self._log_mark)
+        except BaseException:
+            self._store.close()
+            raise
+        self._view = LiveView(self._store, root / "view.json", settings.view_budget_chars)
+        self._mark = 0
+        self._closed = threading.Event()
+        self._lock = files.Lock(root / "compactor.lock")
+        work = StoreWork(self._store, self._search, settings.node_bytes, self._follow)
+        options = Options(settings.node_bytes, not settings.compact_enabled, settings.compact_jobs, summarize)
+        self._compactor = Compactor(work, self._lock, options)
+        self._threaded = compact
+        if compact:
+            self._compactor.start()
+
+    @classmethod
+    def open(
+        cls,
+        root: str | PathLike[str],
+        settings: Settings | None = None,
+        *,
+        compact: bool = True,
+        progress: Callable[[str, int, int], None] | None = None,
+        clock: Callable[[], datetime] = _now,
+        summarize: Callable[[Job], str | None] | None = None,
+    ) -> Self:
+        """Open the memory in ``root``, making the directory if need be.
+
+        ``settings``: None reads ``config.json``; what cannot be used in it is named in ``warnings``. ``compact``: whether to run
+        the background thread. ``progress``: called as (what, done, total) while an index is made. ``clock``: local time with
+        zone. ``summarize``: writes a line with a model.
+
+        Raises:
+            StoreError: the directory cannot be read or written.
+
+        """
+        path = Path(root)
+        warnings: list[str] = []
+        if settings is None:
+            settings, warnings = load_settings(path)
+        memory = cls(path, settings, compact=compact, progress=progress, clock=clock, summarize=summarize)
+        memory.warnings = warnings
+        for warning in warnings:
+            logger.warning("optchat: %s: %s", path / "config.json", warning)
+        return memory
+
+    def close(self) -> None:
+        """Stop the compactor and let go of all files. What was recorded is on disk already."""
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        self._compactor.stop()
+        self._search.close()
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- saying
+
+    def record(self, entries: list[Entry], *, timeout_s: float = LOCK_WAIT_S) -> list[int]:
+        """Log entries in their order as one batch and return their ids; durable, all of them, when this returns.
+
+        Raises:
+            LockTimeoutError: another process kept the lock for ``timeout_s`` seconds; nothing was logged.
+            StoreError: the disk refused; nothing was logged, and the same call may be made again.
+
+        """
+        messages = self._store.record(entries, timeout_s=timeout_s)
+        if messages and self._threaded:
+            self._compactor.nudge()
+        return [message.id for message in messages]
+
+    # -- showing
+
+    def view(self) -> str:
+        """The view of everything said, at most ``view_budget_chars`` characters."""
+        return self._view.text()
+
+    def recall(self, query: str = "", session: str = "") -> str:  # noqa: ARG002 -- what is shown does not depend on them yet
+        """What a session is shown before it answers ``query``; empty while nothing is logged."""
+        return self.view() if self._store.total() else ""
+
+    def zoom(self, id: int | str, n: int | str = 1, page: int | str = 1) -> str:  # noqa: A002 -- the tool's own word
+        """The two lines that line ``id+n`` was made from, or with n = 1 the message whole, in pages of 16,000 characters.
+
+        Raises:
+            AddressError: no such line or page; the hint says which to use instead.
+
+        """
+        return zoom.zoom(self._store, id, n, page)
+
+    def date(self, id: int | str) -> str:  # noqa: A002
+        """When message ``id`` was said, with its session, author and platform where known.
+
+        Raises:
+            AddressError: no such message.
+
+        """
+        return zoom.date(self._store, id)
+
+    def search(self, query: str, limit: int = 20) -> list[Hit]:
+        """Messages that hold the words of ``query``, best match first."""
+        found = (self._store.message(id_) for id_ in self._search.find(query, max(1, limit)))
+        return [Hit.of(message) for message in found if message is not None]
+
+    def message(self, id: int) -> Message | None:  # noqa: A002
+        """One message, word for word, or None if it is lost or was never said."""
+        return self._store.message(id)
+
+    def session_entries(self, session: str, first: int = 0) -> Iterator[Message]:
+        """What the log holds of one session from message ``first`` on, in order."""
+        return self._store.session_messages(session, first)
+
+    # -- looking after it
+
+    def settle(self, timeout_s: float | None = None, progress: Callable[[str, int, int], None] | None = None) -> bool:
+        """Wait until no line and no full text is left to build; False if ``timeout_s`` seconds were not enough.
+
+        ``progress`` is called as ("lines", built, expected).
+
+        Raises:
+            StoreError: building failed again and again; the text says why.
+
+        """
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+        report = _Reporter(self._store, progress)
+
+        def keep_on() -> bool:
+            return not self._closed.is_set() and (until is None or time.monotonic() < until)
+
+        self._compactor.hurry(on=True)
+        try:
+            while keep_on():
+                report()
+                if self._settled():
+                    return True
+                if self._compactor.failures > 1:
+                    raise StoreError(f"cannot build lines: {self._compactor.last_error}", path=self.root)
+                if self._threaded and self._compactor.owner:
+                    self._closed.wait(0.01)
+                elif not self._compactor.run_here(keep_on, on_step=report):
+                    self._closed.wait(0.05)  # another process is at work, or time is up
+        finally:
+            self._compactor.hurry(on=False)
+        return self._settled()
+
+    def status(self) -> dict[str, Any]:
+        """What a user wants to know about this memory, as JSON-able facts."""
+        total = self._store.total()
+        lines, _ = self._view.lines()
+        first, last = (self._store.message(id_) if total else None for id_ in (0, total - 1))
+        read = self._store.read
+        return {
+            "root": str(self.root),
+            "messages": total,
+            "sessions": read(lambda index: index.count("sessions")),
+            "first_date": first.date if first else "",
+            "last_append": last.date if last else "",
+            "lines_built": read(lambda index: index.count("nodes")),
+            "lines_ready": read(lambda index: index.count("ready")),
+            "full_text_behind": max(0, total - self._search.indexed()),
+            "summarizer": "local",
+            "compactor": self._compactor_place(),
+            "last_error": self._compactor.last_error,
+            "view_lines": len(lines),
+            "view_chars": len(self.view()),
+            "view_budget_chars": self.settings.view_budget_chars,
+            "bytes_on_disk": self._bytes_on_disk(),
+            "warnings": [*self.warnings, *read(lambda index: [f"damage stepped over: {text}" for text in index.damage(5)])],
+        }
+
+    def check(self, progress: Callable[[str, int, int], None] | None = None) -> dict[str, Any]:
+        """Read everything and report what is damaged or does not agree; changes nothing."""
+        return check.check(self._store, self._search, self.root / "view.json", progress)
+
+    # -- inside
+
+    def _follow(self) -> None:
+        """Lines were built: the view may merge. Failing here harms nobody: the next rendering tries again."""
+        try:
+            self._view.update(wait_s=LOCK_WAIT_S)
+        except OptchatError as error:
+            logger.warning("optchat: the view was not saved: %s", error)
+
+    def _settled(self) -> bool:
+        free = self.settings.node_bytes if not self.settings.compact_enabled else None
+        ready = self._store.read(lambda index: index.ready(1, free_bytes=free))
+        return not ready and self._search.indexed() >= self._store.total()
+
+    def _log_mark(self) -> int:
+        """Tells this log from another: the checksum of its first message; 0 while it is empty. Read once: a first message stays."""
+        if not self._mark and self._store.total():
+            first = self._store.message(0)
+            self._mark = crc32(f"{first.date}|{first.text}".encode()) or 1 if first else 1
+        return self._mark
+
+    def _compactor_place(self) -> str:
+        if self._compactor.owner:
+            return "this process"
+        if not self._lock.acquire(0.0):
+            return "another process"
+        self._lock.release()
+        return "none"
+
+    def _bytes_on_disk(self) -> dict[str, int]:
+        rooms = {room: sum(files.day_files(self.root / room).values()) for room in ("main", "tree")}
+        return rooms | {name: files.size_of(self.root / f"{name}.sqlite") for name in ("index", "search")}
+
+
+class _Reporter:
+    """Tells how many lines are built of those the log will have."""
+
+    def __init__(self, store: Store, progress: Callable[[str, int, int], None] | None) -> None:
+        self._store = store
+        self._progress = progress
+        self._next = 0.0
+
+    def __call__(self) -> None:
+        now = time.monotonic()
+        if self._progress is None or now < self._next:
+            return
+        self._next = now + 0.2
+        total = self._store.total()
+        expected = sum(total >> level for level in range(total.bit_length()))
+        self._progress("lines", self._store.read(lambda index: index.count("nodes")), expected)
+
+
+def load_settings(root: Path) -> tuple[Settings, list[str]]:
+    """The settings in ``root/config.json`` and a warning for each part that cannot be used. The file is left as it is."""
+    path = root / "config.json"
+    data = files.read_file(path)
+    if data is None:
+        return Settings(), []
+    try:
+        return read_settings(orjson.loads(data))
+    except orjson.JSONDecodeError as error:
+        return Settings(), [f"the file is not JSON ({error}); all defaults are in force"]
+
+
+__all__ = ["Memory", "StoreError", "load_settings"]

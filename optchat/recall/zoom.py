@@ -1,0 +1,81 @@
+"""Opening the view: a line into the two it was made from, a message into its words, an id into its date."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..core.errors import AddressError
+from ..core.pages import page_of
+from ..core.render import UNBUILT, many_lines, one_line
+from ..core.tree import Place, parse_address
+from ..storage.store import LOST_TEXT
+
+if TYPE_CHECKING:
+    from ..core.records import Message
+    from ..storage.store import Store
+
+def zoom(store: Store, id: int | str, n: int | str = 1, page: int | str = 1) -> str:  # noqa: A002 -- the tool's own word
+    """The two lines under ``id+n``, or with n = 1 the message itself, whole, in pages.
+
+    Raises:
+        AddressError: no line has this address, or the message has no such page; the hint says what to ask for.
+
+    """
+    place = parse_address(id, n, total=store.total())
+    if place.level == 0:
+        return _message_page(store, place.index, _page_number(page))
+    return "\n".join(line_of(store, child) for child in place.children)
+
+
+def line_of(store: Store, place: Place) -> str:
+    """One line as the view shows it, whether built yet or not."""
+    text = store.texts([place]).get(place)
+    return f"{place.address}|{UNBUILT if text is None else one_line(text)}"
+
+
+def date(store: Store, id: int | str) -> str:  # noqa: A002
+    """When a message was said; for a line, when its first and last were. With session, author and platform where known.
+
+    Raises:
+        AddressError: no line has this address.
+
+    """
+    place = parse_address(id, total=store.total())
+    said = [_said(store, place.first)]
+    if place.level:
+        said.append(_said(store, place.end - 1))
+    return "\n".join(said)
+
+
+def _said(store: Store, id_: int) -> str:
+    message = store.message(id_)
+    if message is None:
+        return f"{id_}: {LOST_TEXT.format(id_)}"
+    facts = [message.date or "at a time not recorded", message.kind]
+    facts += [f"{name} {value}" for name, value in _origin(message)]
+    return f"{id_}: {', '.join(one_line(fact) for fact in facts)}"
+
+
+def _origin(message: Message) -> list[tuple[str, str]]:
+    known = (("session", message.session), ("by", message.author), ("on", message.platform), ("tool", message.tool))
+    return [(name, value) for name, value in known if value]
+
+
+def _message_page(store: Store, id_: int, page: int) -> str:
+    message = store.message(id_)
+    if message is None:
+        return f"{id_}+1|{LOST_TEXT.format(id_)}; run `optchat check` to see where"
+    text, pages = page_of(message.text, page)
+    if not 1 <= page <= pages:
+        raise AddressError(f"message {id_} has no page {page}", hint=f"Its pages are 1 to {pages}" if pages > 1 else "It has page 1 only")
+    author = f" ({one_line(message.author)})" if message.author else ""
+    counter = f" [page {page} of {pages}]" if pages > 1 else ""
+    more = f"\n[page {page} of {pages}; next: page {page + 1}]" if page < pages else ""
+    return f"{id_}+1|{one_line(message.kind)}{author}:{counter} {many_lines(text)}{more}"
+
+
+def _page_number(page: int | str) -> int:
+    try:
+        return int(str(page).strip() or "1")
+    except ValueError:
+        raise AddressError(f"page {str(page)[:40]!r} is no number", hint="Give page as a number from 1 on") from None
