@@ -267,7 +267,9 @@ class Memory:
 
     def _bytes_on_disk(self) -> dict[str, int]:
         rooms = {room: sum(files.day_files(self.root / room).values()) for room in ("main", "tree")}
-        return rooms | {name: files.size_of(self.root / f"{name}.sqlite") for name in ("index", "search")}
+        return rooms | {
+            name: sum(files.size_of(self.root / f"{name}.sqlite{end}") for end in ("", "-wal")) for name in ("index", "search")
+        }
 
 
 class _Reporter:

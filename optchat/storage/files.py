@@ -97,6 +97,16 @@ def make_dir(path: Path) -> None:
         raise _failed("cannot make", path, error) from error
 
 
+def make_private(path: Path) -> None:
+    """Make a file only its owner may read, also if it existed with wider rights; databases would be made readable to all."""
+    try:
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | _CLOEXEC | _BINARY, 0o600))
+        if stat.S_IMODE(path.stat().st_mode) & 0o077:
+            path.chmod(0o600)
+    except OSError as error:
+        raise _failed("cannot make", path, error) from error
+
+
 def append(path: Path, data: bytes) -> int:
     """Append to a file and return, once it is on the disk, the offset at which ``data`` begins.
 

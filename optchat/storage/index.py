@@ -385,6 +385,7 @@ class Index:
 
 def _connect(path: Path) -> sqlite3.Connection:
     """A connection that syncs as rarely as an index that can be rebuilt allows."""
+    files.make_private(path)
     with _translated(path):
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
         try:

@@ -175,6 +175,7 @@ def _refused(path: Path, error: sqlite3.Error) -> StoreError:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
+    files.make_private(path)
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
     try:
         if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":

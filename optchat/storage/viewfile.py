@@ -51,7 +51,7 @@ def load(path: Path) -> SavedView | None:
 
 def save(path: Path, view: SavedView) -> None:
     """Replace the file; the caller holds the write lock."""
-    raw = {"version": VERSION, "generation": view.generation, "budget": view.budget, "lines": view.lines}
+    raw = {"version": VERSION, "generation": view.generation, "budget": view.budget, "lines": [list(place) for place in view.lines]}
     files.replace_file(path, orjson.dumps(raw, option=orjson.OPT_APPEND_NEWLINE))
 
 
