@@ -24,6 +24,11 @@ class Spot(NamedTuple):
     length: int
 
 
+def day_name(now: datetime) -> str:
+    """The day file that is written to at this local time."""
+    return f"{now.date().isoformat()}.jsonl"
+
+
 class DayLog:
     """One room of day files."""
 
@@ -38,7 +43,7 @@ class DayLog:
             StoreError: none of them was added.
 
         """
-        name = f"{now:%Y-%m-%d}.jsonl"
+        name = day_name(now)
         offset = files.append(self.directory / name, b"".join(lines))
         spots = []
         for line in lines:

@@ -29,7 +29,7 @@ from ..core.records import (
 from ..core.tree import Place
 from . import files
 from .index import Index, IndexDamagedError, MessageRow, NodeRow, State
-from .log import DayLog, Spot
+from .log import DayLog, Spot, day_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -272,7 +272,7 @@ class Store:
         self._rebuild()
 
     def _today(self) -> str:
-        return f"{self.clock():%Y-%m-%d}.jsonl"
+        return day_name(self.clock())
 
     def _notice(self, generation: int) -> None:
         """Forget what was remembered of an index that another process has rebuilt since."""
@@ -284,7 +284,7 @@ class Store:
     def _sizes(self, state: State, *, everything: bool) -> dict[tuple[str, str], tuple[int, int]]:
         """Bytes on disk and bytes known of the day files (room, name) that matter."""
         if not everything:
-            return {key: (files.size_of(self.root / key[0] / key[1]), known) for key, known in state.known.items()}
+            return {key: (files.size_of(f"{self.root}/{key[0]}/{key[1]}"), known) for key, known in state.known.items()}
         found: dict[tuple[str, str], tuple[int, int]] = {}
         for log in (self.main, self.tree):
             known, sizes = self._index.known(log.room), log.sizes()
