@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import logging
 import threading
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ..core.errors import OptchatError
 
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
+_Method = TypeVar("_Method", bound="Callable[..., Any]")
 
 
 class Troubles:
@@ -81,22 +80,16 @@ class Troubles:
             logger.debug("optchat: the host could not show a warning", exc_info=True)
 
 
-class HasTroubles(Protocol):
-    """An object with hooks."""
+def hook(nothing: Callable[[], Any]) -> Callable[[_Method], _Method]:
+    """A method the host calls. Whatever is raised in it stays with us, and the host gets what ``nothing()`` returns.
 
-    troubles: Troubles
+    The method's object has its ``Troubles`` in an attribute ``troubles``.
+    """
 
-
-_Self = TypeVar("_Self", bound=HasTroubles)
-
-
-def hook(nothing: Callable[[], _T]) -> Callable[[Callable[Concatenate[_Self, _P], _T]], Callable[Concatenate[_Self, _P], _T]]:
-    """A method the host calls. Whatever is raised in it stays with us, and the host gets what ``nothing()`` returns."""
-
-    def decorate(method: Callable[Concatenate[_Self, _P], _T]) -> Callable[Concatenate[_Self, _P], _T]:
+    def decorate(method: _Method) -> _Method:
         # wraps also carries the signature over: hosts read it to see which keywords they may pass.
         @functools.wraps(method)
-        def guarded(self: _Self, /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
             try:
                 result = method(self, *args, **kwargs)
             except Exception as error:  # the user's turn goes on without memory
@@ -105,7 +98,7 @@ def hook(nothing: Callable[[], _T]) -> Callable[[Callable[Concatenate[_Self, _P]
             self.troubles.worked(method.__name__)
             return result
 
-        return guarded
+        return cast("_Method", guarded)
 
     return decorate
 
@@ -117,8 +110,3 @@ def silence() -> None:
 def empty() -> str:
     """The nothing of a hook that returns text."""
     return ""
-
-
-def nothing_found() -> list[Any]:
-    """The nothing of a hook that returns a list."""
-    return []

@@ -1,23 +1,28 @@
 """The memory provider: every hook of the host, each a few lines onto the memory.
 
-Holds what one agent's session is to us: its memory, its capture, and whether it may write. Keeps no conversation of its own; what
-must survive is on disk. The host builds one provider for every agent and calls its hooks from several threads at once.
+Holds one agent's session and its troubles, and keeps no conversation: what must survive is on disk. The host builds one provider
+for every agent, calls its hooks from several threads at once, and may drop it without a word.
 """
 
 from __future__ import annotations
 
 import logging
-from typing import Any
+import re
+from typing import Any, Final
 
 from agent.memory_provider import MemoryProvider
 
-from . import configuration, dependencies, status, tools
-from .hooks import Troubles
+from . import configuration, dependencies, tools
+from .hooks import Troubles, empty, hook, silence
+from .session import Session
 
 logger = logging.getLogger(__name__)
 
-READ_ONLY = frozenset({"cron", "subagent", "flush"})
-"""Contexts and platforms whose words are a program's: they may look, and leave nothing behind."""
+PRE_COMPRESS_CHARS: Final = 6_000
+"""The host cuts what it takes into its summary prompt at this length."""
+
+_LINE: Final = re.compile(r"^ {0,2}\d+\+\d+\|", re.MULTILINE)
+_said_unavailable = False
 
 
 class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types are unknown where this is checked
@@ -25,33 +30,36 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
 
     def __init__(self) -> None:
         self.troubles = Troubles()
+        self._session: Session | None = None
+        self._recalled_lines = 0
 
     @property
     def name(self) -> str:
         """What the host's configuration calls us."""
         return configuration.DIRECTORY
 
+    # -- before a session: asked of instances that never see one
+
     def is_available(self) -> bool:
-        """Whether everything we need can be imported. Asked for every agent, and by listings: no import, no disk."""
-        return not dependencies.missing()
+        """Whether everything we need can be imported. Listings ask as well: nothing is imported, no disk is touched."""
+        global _said_unavailable  # noqa: PLW0603 - once for a process, not for every agent it builds
+        lacking = dependencies.missing()
+        if lacking and not _said_unavailable:
+            # Older hosts go on without memory and without a word: this line is then all there is.
+            _said_unavailable = True
+            logger.warning("optchat: %s", dependencies.advice(lacking))
+        return not lacking
 
     def unavailable_reason(self) -> str:
         """What is missing and how to get it; newer hosts show it."""
         return dependencies.advice(dependencies.missing())
-
-    def initialize(self, session_id: str, **kwargs: Any) -> None:
-        """Begin a session."""
-
-    def get_tool_schemas(self) -> list[dict[str, Any]]:
-        """The tools."""
-        return [dict(schema) for schema in tools.SCHEMAS]
 
     def get_config_schema(self) -> list[dict[str, Any]]:
         """The questions of setup."""
         return configuration.schema()
 
     def save_config(self, values: dict[str, Any], hermes_home: str) -> None:
-        """Merge answers into the settings of a profile. Raises what the host shows: a value that cannot be used."""
+        """Merge answers into the settings of a profile. What is raised is shown by the host: a value that cannot be used."""
         configuration.save_config(values, hermes_home)
 
     def post_setup(self, hermes_home: str, config: dict[str, Any]) -> None:
@@ -61,7 +69,181 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
         setup.run(hermes_home, config)
 
     def get_status_config(self, _provider_config: dict[str, Any]) -> dict[str, str]:
-        """The rows of ``hermes memory status``."""
+        """The rows of ``hermes memory status``, which tells no provider of which profile it speaks: the one in force."""
         from hermes_constants import get_hermes_home
 
-        return status.rows(get_hermes_home())
+        from . import status
+
+        return status.rows(self._session.root.parent if self._session else get_hermes_home())
+
+    def backup_paths(self) -> list[str]:
+        """Nothing: all of it lies in the profile's own directory."""
+        return []
+
+    def identity_signature(self) -> dict[str, Any]:
+        """Nothing that would have to rebuild a cached agent; a gateway asks at every message."""
+        return {}
+
+    # -- a session begins
+
+    @hook(silence)
+    def initialize(self, session_id: str, **kwargs: Any) -> None:
+        """Begin a session, or begin it again: a second call puts a new session in place of the first."""
+        self.troubles.tell_through(kwargs.get("warning_callback"))
+        session = Session(session_id, kwargs)
+        before, self._session = self._session, session
+        try:
+            if not session.off:
+                self.troubles.mention(session.memory().warnings)
+            if session.writes:
+                session.capture().initialized()
+        finally:
+            # Last, so that a memory both use stays open.
+            if before is not None:
+                before.close()
+
+    @hook(empty)
+    def system_prompt_block(self) -> str:
+        """How to read the memory: the same bytes for every session of a mode."""
+        from .wording import BLOCKS
+
+        session = self._session
+        return "" if session is None or session.off else BLOCKS[session.settings.memory_mode]
+
+    def get_tool_schemas(self) -> list[dict[str, Any]]:
+        """The tools. All of them before a session: the host then notes which names are ours, and asks again for what to offer."""
+        session = self._session
+        return [dict(schema) for schema in tools.SCHEMAS] if session is None or session.has_tools else []
+
+    # -- on the path of a turn: these wait for nobody
+
+    @hook(silence)
+    def on_turn_start(self, turn_number: int, message: str, **kwargs: Any) -> None:  # noqa: ARG002 - the host's signature
+        """Keep what the user said, before anything can go wrong with the turn."""
+        if session := self._writing():
+            session.capture().turn_started(message, author=str(kwargs.get("author_name") or kwargs.get("author_id") or session.author))
+
+    @hook(empty)
+    def prefetch(self, query: str, *, session_id: str = "") -> str:
+        """What the model is shown before it answers. Older hosts give no session id."""
+        session = self._session
+        self._recalled_lines = 0
+        if session is None or not session.shows_view:
+            return ""
+        text = session.memory().recall(query, session=session_id or session.id)
+        self._recalled_lines = len(_LINE.findall(text))
+        return text
+
+    def queue_prefetch(self, query: str, *, session_id: str = "") -> None:
+        """Nothing: ``prefetch`` is quick enough to begin when it is asked."""
+
+    def recall_status(self) -> Any:
+        """How many lines the last ``prefetch`` brought, where the host has a word for that."""
+        try:
+            from agent.memory_provider import RecallStatus
+        except ImportError:
+            return None
+        return RecallStatus(provider_label=self.name, count=self._recalled_lines) if self._recalled_lines else None
+
+    def handle_tool_call(self, tool_name: str, args: dict[str, Any], **kwargs: Any) -> str:  # noqa: ARG002 - the host's signature
+        """The answer of one of our tools, as a JSON string, also where there is none."""
+        session = self._session
+        if session is None or not session.has_tools:
+            return tools.answer(error="the memory is switched off here", instead="answer without it")
+        try:
+            return tools.call(session.memory(), tool_name, args if isinstance(args, dict) else {})
+        except Exception as error:  # the model is told, and the turn goes on
+            self.troubles.failed("handle_tool_call", error)
+            return tools.answer(error=f"the memory could not be read: {error}", instead="answer without it, and say so")
+
+    # -- after a turn
+
+    @hook(silence)
+    def sync_turn(
+        self,
+        user_content: str,
+        assistant_content: str,
+        *,
+        session_id: str = "",  # noqa: ARG002 - the host's signature
+        messages: list[dict[str, Any]] | None = None,
+        turn_author: dict[str, Any] | None = None,
+    ) -> None:
+        """Log what the turn brought; durable when this returns, or spooled."""
+        if session := self._writing():
+            if messages is None:
+                messages = [{"role": "user", "content": user_content}, {"role": "assistant", "content": assistant_content}]
+            author = (turn_author or {}).get("name") or (turn_author or {}).get("id") or session.author
+            session.capture().turn_ended(messages, author=str(author))
+            session.record()
+            self.troubles.mention(session.memory().warnings)
+
+    @hook(silence)
+    def on_delegation(self, task: str, result: str, *, child_session_id: str = "", **kwargs: Any) -> None:  # noqa: ARG002
+        """Log what a subagent was asked and what it reported."""
+        if session := self._writing():
+            session.record("work", f"{task}\n\n{result}")
+
+    @hook(silence)
+    def on_memory_write(self, action: str, target: str, content: str, metadata: dict[str, Any] | None = None) -> None:
+        """Log what the host's own memory tool put down, replaced or struck."""
+        if session := self._writing():
+            session.record("note", _memory_note(action, target, content, metadata or {}))
+
+    # -- the list changes, or the session
+
+    @hook(empty)
+    def on_pre_compress(self, messages: list[dict[str, Any]]) -> str:
+        """Log what is still missing, and hand the host the lines of what is about to go, so that its summary can point to them."""
+        session = self._writing()
+        if session is None:
+            return ""
+        session.capture().list_seen(messages, reason="pre_compress")
+        return session.lines(PRE_COMPRESS_CHARS)
+
+    @hook(silence)
+    def on_session_switch(
+        self, new_session_id: str, *, parent_session_id: str = "", reset: bool = False, rewound: bool = False, reason: str = "", **_: Any
+    ) -> None:
+        """Follow the agent to another session, or to an earlier point of this one."""
+        session = self._session
+        if session is None or session.off:
+            return
+        session.id = new_session_id
+        if session.writes:
+            session.capture().switched(new_session_id, parent=parent_session_id, reset=reset, rewound=rewound, reason=reason)
+
+    @hook(silence)
+    def on_session_end(self, messages: list[dict[str, Any]]) -> None:
+        """Log what is still missing. The session may go on: the host also calls this at a compression."""
+        if session := self._writing():
+            session.capture().ended(messages)
+            session.record()
+
+    @hook(silence)
+    def shutdown(self) -> None:
+        """Log what no list has shown, and give the memory back."""
+        session, self._session = self._session, None
+        if session is None:
+            return
+        try:
+            if session.writes:
+                session.capture().shutdown()
+                session.record()
+        finally:
+            session.close()
+
+    def _writing(self) -> Session | None:
+        """The session, if it is one that leaves something behind."""
+        session = self._session
+        return session if session is not None and session.writes else None
+
+
+def _memory_note(action: str, target: str, content: str, metadata: dict[str, Any]) -> str:
+    """One write of the host's memory tool as a message."""
+    where = "about the user" if target == "user" else "to memory"
+    old = str(metadata.get("previous_content") or metadata.get("old_text") or "")
+    if action == "remove":
+        return f"struck from the notes {where}: {old or content}"
+    if action == "replace" and old:
+        return f"changed in the notes {where}: {content}\n(before: {old})"
+    return f"added to the notes {where}: {content}"

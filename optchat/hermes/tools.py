@@ -7,7 +7,6 @@ Holds how arguments are read and how a fault is told to a model: what was wrong,
 from __future__ import annotations
 
 import json
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 from ..core.errors import OptchatError
@@ -43,27 +42,20 @@ SCHEMAS: Final[tuple[dict[str, Any], ...]] = (
         "parameters": {"type": "object", "properties": {"id": _ID}, "required": ["id"]},
     },
 )
-
-_ADDRESS: Final = re.compile(r"\s*(\d{1,18})\s*(?:\+\s*(\d{1,18}))?\s*(?:\|.*)?", re.DOTALL)
-
 _EXAMPLES: Final = f"{ZOOM}(id=12, n=4) opens the line 12+4, {ZOOM}(id=12) the message 12, {DATE}(id=12) tells its date"
-
-
-class _ArgumentError(OptchatError):
-    """An argument that is no number."""
 
 
 def call(memory: Memory, name: str, arguments: dict[str, Any]) -> str:
     """The answer of a tool as a JSON string: ``{"text": …}``, or ``{"error": …, "instead": …}`` where it cannot be given."""
     try:
-        first, count = _address(arguments)
+        if arguments.get("id") in (None, "") and name in (ZOOM, DATE):
+            return answer(error="id is missing", instead=_EXAMPLES)
         if name == ZOOM:
-            page = _number(arguments, "page", 1)
-            return answer(text=memory.zoom(first, count, page))
+            return answer(text=memory.zoom(*(_argument(arguments, key, 1) for key in ("id", "n", "page"))))
         if name == DATE:
-            return answer(text=memory.date(first))
+            return answer(text=memory.date(_argument(arguments, "id", 0)))
     except OptchatError as error:
-        return answer(error=error.message, instead=error.hint or f"{ZOOM}(id, n) with the id and n of a line in view")
+        return answer(error=error.message, instead=error.hint or _EXAMPLES)
     return answer(error=f"optchat has no tool {name}", instead=f"{ZOOM}(id, n) or {DATE}(id)")
 
 
@@ -78,31 +70,11 @@ def answer(**parts: str) -> str:
     return json_text
 
 
-def _address(arguments: dict[str, Any]) -> tuple[int, int]:
-    """Id and n. Models also write ``id="12+4"``, the whole address as it stands in the view: that says what is meant."""
-    raw = arguments.get("id")
-    written = _ADDRESS.fullmatch(raw) if isinstance(raw, str) else None
-    if written and written[2] and arguments.get("n") in (None, "", 1, "1"):
-        return int(written[1]), int(written[2])
-    first = int(written[1]) if written else _number(arguments, "id", None)
-    return first, _number(arguments, "n", 1)
-
-
-def _number(arguments: dict[str, Any], key: str, default: int | None) -> int:
-    """A whole number, also as text or as 12.0; models send both.
-
-    Raises:
-        _ArgumentError: it is none, or missing without a default.
-
-    """
+def _argument(arguments: dict[str, Any], key: str, default: int) -> int | str:
+    """An argument as the memory reads it: whole numbers also come as 12.0, and what is left out as null or an empty text."""
     raw = arguments.get(key)
-    if raw in (None, "") and default is not None:
+    if raw is None or raw == "":
         return default
-    if isinstance(raw, str) and raw.strip().isdecimal() and len(raw) < 20:
-        return int(raw)
-    if isinstance(raw, int) and not isinstance(raw, bool):
-        return raw
     if isinstance(raw, float) and raw.is_integer():
         return int(raw)
-    said = "is missing" if raw is None else f"is no whole number: {str(raw)[:80]!r}"
-    raise _ArgumentError(f"{key} {said}", hint=_EXAMPLES)
+    return raw if isinstance(raw, int) else str(raw)

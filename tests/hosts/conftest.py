@@ -71,6 +71,15 @@ class Home:
         (self.memory / "config.json").write_text(json.dumps(values))
         return self
 
+    def seed(self, *said):
+        """Log these (kind, text) pairs as an earlier session's, and build their lines."""
+        from optchat import Entry, Memory
+
+        with Memory.open(self.memory, compact=False) as memory:
+            memory.record([Entry(kind=kind, text=text, session="before") for kind, text in said])
+            memory.settle(20)
+        return self
+
     def environment(self, **extra):
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "SSL_CERT_FILE", "TZ") if name in os.environ}
         return {**kept, "HOME": str(self.path.parent), "HERMES_HOME": str(self.path), "NO_PROXY": "127.0.0.1", "TERM": "dumb", **extra}

@@ -1,0 +1,108 @@
+"""What one agent's session is to us: which memory, whether it may write, and what it is shown.
+
+Holds the decisions made of what the host says about an agent, and the memory borrowed for it. Opens it again where that failed
+before: one lock held at a bad moment must not cost a whole session. Called by the provider.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+from ..core.errors import OptchatError
+from . import configuration, memories
+
+if TYPE_CHECKING:
+    from ..capture.capture import Capture
+    from ..core.records import Entry
+    from ..memory import Memory
+
+NOTE_WAIT_S: Final = 0.2
+"""How long a note may hold up the turn it is made in; what cannot be written in this time is written with the turn."""
+
+READ_ONLY: Final = frozenset({"cron", "subagent", "flush"})
+"""Contexts and platforms whose words are a program's own: they may look, and leave nothing behind."""
+
+
+class Session:
+    """One agent, from ``initialize`` to ``shutdown``."""
+
+    def __init__(self, session_id: str, options: dict[str, Any]) -> None:
+        from ..memory import load_settings
+
+        home = options.get("hermes_home")
+        if not home:
+            # Never a guess: with several profiles in one process the ambient one may be somebody else's.
+            raise OptchatError("cannot tell where the memory is: the host did not say which profile this is (hermes_home)")
+        self.id = session_id
+        self.root = configuration.memory_root(home)
+        self.platform = str(options.get("platform") or "")
+        self.author = str(options.get("user_name") or options.get("user_id") or "")
+        self.settings, _ = load_settings(self.root)
+        self.off = self.platform.lower() in {name.lower() for name in self.settings.platforms_off}
+        # Host 0.19 calls every context primary, so that the platform must be asked as well.
+        context = str(options.get("agent_context") or "primary")
+        self.writes = not self.off and READ_ONLY.isdisjoint((context, self.platform))
+        self._loan: memories.Loan | None = None
+        self._capture: Capture | None = None
+        self._notes: list[Entry] = []
+        self._closed = False
+        self._lock = threading.Lock()
+        self._notes_lock = threading.Lock()
+
+    @property
+    def shows_view(self) -> bool:
+        """Whether the view is put in front of the model."""
+        return not self.off and self.settings.memory_mode != "tools"
+
+    @property
+    def has_tools(self) -> bool:
+        """Whether the model may look closer."""
+        return not self.off and self.settings.memory_mode != "context"
+
+    def memory(self) -> Memory:
+        """The memory, borrowed when first needed.
+
+        Raises:
+            OptchatError: it cannot be opened, or the session is over.
+
+        """
+        with self._lock:
+            if self._closed:
+                raise OptchatError("the memory was closed: this session has been shut down")
+            if self._loan is None:
+                self._loan = memories.borrow(self.root, self, compact=self.writes)
+            return self._loan.memory
+
+    def capture(self) -> Capture:
+        """What gets the host's lists into the memory, each message once."""
+        from ..capture.capture import Capture
+
+        memory = self.memory()
+        with self._lock:
+            if self._capture is None:
+                self._capture = Capture(memory, session=self.id, platform=self.platform)
+            return self._capture
+
+    def record(self, kind: str = "", text: str = "") -> None:
+        """Log something that stands in no list of the host's; without a text, what could not be logged before.
+
+        Raises:
+            StoreError: it could not be written in ``NOTE_WAIT_S`` seconds; it is kept for the next call.
+
+        """
+        from ..core.records import Entry
+
+        with self._notes_lock:
+            if text:
+                self._notes.append(Entry(kind=kind, text=text, session=self.id, platform=self.platform))
+            if self._notes:
+                self.memory().record(self._notes, timeout_s=NOTE_WAIT_S)
+                self._notes.clear()
+
+    def close(self) -> None:
+        """Give the memory back."""
+        with self._lock:
+            self._closed, loan, self._loan = True, self._loan, None
+        if loan is not None:
+            loan.give_back()

@@ -1,0 +1,82 @@
+"""Our provider against the host's own idea of one: every method of its base class, and every way it is loaded."""
+
+import pytest
+
+pytestmark = pytest.mark.hosts
+
+
+def test_every_method_of_the_hosts_interface_is_ours_and_takes_what_the_host_passes(home):
+    found = home.play(
+        """
+        import inspect
+        from agent.memory_provider import MemoryProvider
+        from plugins.memory import load_memory_provider
+
+        ours = type(load_memory_provider("optchat"))
+        out["methods"], out["missing"], out["differ"] = [], [], []
+        for name, theirs in vars(MemoryProvider).items():
+            if name.startswith("_") or not callable(theirs):
+                continue
+            out["methods"].append(name)
+            if name not in vars(ours):
+                out["missing"].append(name)
+                continue
+            mine = inspect.signature(vars(ours)[name]).parameters
+            takes_more = any(p.kind is p.VAR_KEYWORD for p in mine.values())
+            for parameter in inspect.signature(theirs).parameters.values():
+                named = parameter.kind in (parameter.KEYWORD_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+                if named and parameter.name not in mine and not takes_more and name != "get_status_config":
+                    out["differ"].append(f"{name}({parameter.name})")
+        """
+    )
+
+    assert {"prefetch", "sync_turn", "on_session_switch", "handle_tool_call"} <= set(found["methods"])
+    assert found["missing"] == []
+    assert found["differ"] == []
+
+
+def test_it_loads_under_the_name_a_host_gives_it_and_without_its_newer_names(home):
+    found = home.play(
+        """
+        import sys
+        import agent.memory_provider as module
+        for name in ("RecallStatus", "spawn_context_thread", "ctx_bound"):
+            module.__dict__.pop(name, None)
+        from plugins.memory import load_memory_provider
+        provider = load_memory_provider("optchat")
+        out["module"], out["available"], out["recall"] = type(provider).__module__, provider.is_available(), provider.recall_status()
+        out["plain"] = "optchat" in sys.modules
+        """
+    )
+
+    assert found["module"].startswith("_hermes_user_memory.optchat")
+    assert found["available"]
+    assert found["recall"] is None
+    assert not found["plain"]
+
+
+def test_the_command_line_is_there_also_in_a_process_that_never_loads_the_provider(home):
+    home.seed(("user", "The fjord boat leaves at 7:40."))
+
+    shown = home.hermes("optchat", "view")
+
+    assert "0+1|user: The fjord boat leaves at 7:40." in shown.stdout, shown.stdout + shown.stderr
+
+
+def test_status_shows_what_is_in_the_memory(home):
+    home.seed(("user", "one"), ("talk", "two"))
+
+    status = home.hermes("memory", "status").stdout
+
+    assert "messages: 2" in status
+    assert "lines built: 3" in status
+    assert "still to build: 0 lines" in status
+    assert "last error: none" in status
+    assert "lines written by:" in status
+
+
+def test_asking_for_the_status_makes_no_directory(home):
+    status = home.hermes("memory", "status").stdout
+
+    assert "nothing has been said yet" in status
+    assert not home.memory.exists()

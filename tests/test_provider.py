@@ -1,0 +1,509 @@
+"""The provider without a host: which hook does what, and that none of them can hurt a turn."""
+
+import gc
+import inspect
+import json
+import logging
+import sys
+import threading
+import types
+from typing import ClassVar
+
+import pytest
+
+from optchat.core.errors import AddressError, OptchatError, StoreError
+from optchat.hermes import dependencies, memories, tools, wording
+from optchat.hermes.hooks import Troubles, empty, hook
+from optchat.hermes.session import Session
+
+
+class FakeMemory:
+    """Remembers what is asked of it."""
+
+    opened: ClassVar = []
+    failing = None
+
+    def __init__(self, root, compact):
+        self.root, self.compact, self.closed = root, compact, False
+        self.recorded, self.warnings = [], []
+        FakeMemory.opened.append(self)
+
+    @classmethod
+    def open(cls, root, settings=None, *, compact=True, **_):
+        if cls.failing:
+            raise cls.failing
+        return cls(root, compact)
+
+    def record(self, entries, *, timeout_s=5.0):
+        if FakeMemory.failing:
+            raise FakeMemory.failing
+        self.recorded += entries
+        return list(range(len(entries)))
+
+    def recall(self, query, session=""):
+        if FakeMemory.failing:
+            raise FakeMemory.failing
+        return f"<chat>\n0+1|asked {query!r}\n1+1|in {session}\n</chat>"
+
+    def zoom(self, id, n=1, page=1):  # noqa: A002
+        if id == 99:
+            raise AddressError("there is no message 99", hint="Use an id from 0 to 3")
+        return f"{id}/{n}/{page}"
+
+    def date(self, id):  # noqa: A002
+        return f"date of {id}"
+
+    def close(self):
+        self.closed = True
+
+
+class FakeCapture:
+    """Writes down what it is told; every method takes what it is given."""
+
+    def __init__(self, failing=None):
+        self.calls, self.failing = [], failing
+
+    def __getattr__(self, name):
+        def told(*args, **kwargs):
+            if self.failing:
+                raise self.failing
+            self.calls.append((name, args, kwargs))
+
+        return told
+
+
+@pytest.fixture
+def provider_class(monkeypatch):
+    """Our provider on a stand-in for the host's base class; the real ones are walked in the host tests."""
+    FakeMemory.opened, FakeMemory.failing = [], None
+    base = types.ModuleType("agent.memory_provider")
+    base.MemoryProvider = type("MemoryProvider", (), {})
+    monkeypatch.setitem(sys.modules, "agent", types.ModuleType("agent"))
+    monkeypatch.setitem(sys.modules, "agent.memory_provider", base)
+    monkeypatch.setattr("optchat.memory.Memory.open", FakeMemory.open)
+    monkeypatch.setattr(Session, "capture", lambda self: self.__dict__.setdefault("fake", FakeCapture()))
+    monkeypatch.delitem(sys.modules, "optchat.hermes.provider", raising=False)
+    from optchat.hermes.provider import OptchatProvider
+
+    yield OptchatProvider
+    monkeypatch.delitem(sys.modules, "optchat.hermes.provider", raising=False)
+
+
+@pytest.fixture
+def begin(provider_class, tmp_path):
+    """A provider in a session; shut down at the end."""
+    begun = []
+
+    def start(session="s1", home=tmp_path, platform="cli", **options):
+        provider = provider_class()
+        begun.append(provider)
+        provider.initialize(session, hermes_home=str(home), platform=platform, **options)
+        return provider
+
+    yield start
+    for provider in begun:
+        provider.shutdown()
+
+
+def captured(provider):
+    return [call[0] for call in provider._session.capture().calls]
+
+
+# -- registration
+
+
+def test_register_gives_a_provider_and_names_the_task_where_it_can(provider_class):
+    import optchat
+
+    class Older:
+        def register_memory_provider(self, provider):
+            self.provider = provider
+
+    class Newer(Older):
+        def register_auxiliary_task(self, key, *, display_name, description):
+            self.task = (key, display_name, description)
+
+    older, newer = Older(), Newer()
+    optchat.register(older)
+    optchat.register(newer)
+
+    assert older.provider.name == "optchat"
+    assert newer.task[0] == "optchat_compact"
+    assert older.provider is not newer.provider
+
+
+def test_the_public_names_load_when_asked_for_and_no_others_do():
+    import optchat
+
+    assert optchat.OptchatError is OptchatError
+    assert set(optchat.__all__) <= set(dir(optchat))
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = optchat.nonsense
+
+
+def test_a_missing_package_makes_it_unavailable_and_is_said_once(provider_class, monkeypatch, caplog):
+    monkeypatch.setattr(dependencies, "missing", lambda: ["orjson"])
+
+    assert [provider_class().is_available() for _ in range(3)] == [False] * 3
+    assert "needs orjson" in provider_class().unavailable_reason()
+    assert sum("needs orjson" in record.message for record in caplog.records) == 1
+
+
+def test_nothing_is_opened_before_a_session(provider_class):
+    provider = provider_class()
+
+    assert provider.is_available()
+    assert {schema["name"] for schema in provider.get_tool_schemas()} == {"optchat_zoom", "optchat_date"}
+    assert provider.prefetch("x") == provider.system_prompt_block() == ""
+    assert provider.backup_paths() == []
+    assert provider.identity_signature() == {}
+    provider.sync_turn("a", "b", messages=[])
+    provider.shutdown()
+    assert FakeMemory.opened == []
+
+
+# -- a session
+
+
+def test_the_memory_is_that_of_the_home_given_not_of_the_environment(begin, tmp_path, monkeypatch):
+    monkeypatch.setenv("HERMES_HOME", str(tmp_path / "elsewhere"))
+
+    begin(home=tmp_path / "mine")
+
+    assert FakeMemory.opened[0].root == tmp_path / "mine" / "optchat"
+
+
+def test_without_a_home_there_is_no_memory_and_no_guess(provider_class, monkeypatch, tmp_path):
+    monkeypatch.setenv("HERMES_HOME", str(tmp_path))
+    told = []
+    provider = provider_class()
+
+    provider.initialize("s1", platform="cli", warning_callback=told.append)
+
+    assert FakeMemory.opened == []
+    assert "did not say which profile" in told[0]
+
+
+def test_each_hook_reaches_the_capture(begin):
+    provider = begin()
+
+    provider.on_turn_start(1, "hello", author_name="Ann", model="m")
+    provider.sync_turn("hello", "hi", session_id="s1", messages=[{"role": "user", "content": "hello"}], turn_author={"id": "7", "name": "Ann"})
+    provider.on_session_switch("s2", parent_session_id="s1", reset=True, reason="new_session", something_newer=1)
+    provider.on_session_end([])
+
+    calls = provider._session.capture().calls
+    assert [call[0] for call in calls] == ["initialized", "turn_started", "turn_ended", "switched", "ended"]
+    assert calls[1][1:] == (("hello",), {"author": "Ann"})
+    assert calls[2][2] == {"author": "Ann"}
+    assert calls[3][1:] == (("s2",), {"parent": "s1", "reset": True, "rewound": False, "reason": "new_session"})
+
+
+def test_what_is_recalled_is_of_the_session_the_agent_is_in(begin):
+    provider = begin()
+    assert "in s1" in provider.prefetch("q")
+
+    provider.on_session_switch("s2", parent_session_id="s1")
+
+    assert "in s2" in provider.prefetch("q")
+    assert "in other" in provider.prefetch("q", session_id="other")
+
+
+def test_a_delegation_is_work_and_a_memory_write_is_a_note(begin):
+    provider = begin()
+
+    provider.on_delegation("count to three", "1 2 3", child_session_id="c", model="m")
+    provider.on_memory_write("add", "user", "likes tea", metadata={"tool_name": "memory"})
+    provider.on_memory_write("replace", "memory", "tea", {"old_text": "coffee"})
+    provider.on_memory_write("remove", "memory", "", {"previous_content": "old thing"})
+
+    said = [(entry.kind, entry.text) for entry in FakeMemory.opened[0].recorded]
+    assert said[0] == ("work", "count to three\n\n1 2 3")
+    assert said[1] == ("note", "added to the notes about the user: likes tea")
+    assert "coffee" in said[2][1]
+    assert said[3] == ("note", "struck from the notes to memory: old thing")
+    assert {entry.session for entry in FakeMemory.opened[0].recorded} == {"s1"}
+
+
+def test_a_note_that_could_not_be_written_is_written_with_the_turn(begin):
+    provider = begin()
+    FakeMemory.failing = StoreError("locked")
+    provider.on_memory_write("add", "user", "likes tea")
+    FakeMemory.failing = None
+
+    provider.sync_turn("a", "b", messages=[])
+
+    assert [entry.text for entry in FakeMemory.opened[0].recorded] == ["added to the notes about the user: likes tea"]
+
+
+@pytest.mark.parametrize("options", [{"platform": "cron"}, {"platform": "subagent"}, {"agent_context": "cron"}, {"agent_context": "flush"}])
+def test_programs_may_look_and_leave_nothing_behind(begin, options):
+    provider = begin(**options)
+
+    provider.on_turn_start(1, "tick")
+    provider.sync_turn("tick", "tock", messages=[])
+    provider.on_session_switch("s2", parent_session_id="s1", reset=True)
+    provider.on_turn_start(2, "tick")
+    provider.sync_turn("tick", "tock", messages=[])
+    provider.on_delegation("a", "b")
+    provider.on_memory_write("add", "user", "x")
+    provider.on_pre_compress([])
+    provider.on_session_end([])
+
+    assert captured(provider) == []
+    assert FakeMemory.opened[0].recorded == []
+    assert FakeMemory.opened[0].compact is False
+    assert "0+1|" in provider.prefetch("q")
+    assert json.loads(provider.handle_tool_call("optchat_zoom", {"id": 3}))["text"] == "3/1/1"
+
+
+def test_a_platform_switched_off_opens_nothing(begin, tmp_path):
+    (tmp_path / "optchat").mkdir()
+    (tmp_path / "optchat" / "config.json").write_text('{"platforms_off": ["telegram"]}')
+
+    provider = begin(platform="telegram")
+    provider.on_turn_start(1, "x")
+    provider.sync_turn("x", "y", messages=[])
+
+    assert FakeMemory.opened == []
+    assert provider.prefetch("q") == provider.system_prompt_block() == ""
+    assert provider.get_tool_schemas() == []
+    assert "switched off" in provider.handle_tool_call("optchat_zoom", {"id": 1})
+
+
+def test_the_system_prompt_is_the_same_bytes_whatever_has_happened(begin):
+    provider = begin()
+    first = provider.system_prompt_block()
+    provider.prefetch("q")
+    provider.on_session_switch("s2")
+
+    assert provider.system_prompt_block() == begin("s9", platform="telegram").system_prompt_block() == first == wording.BLOCKS["hybrid"]
+
+
+def test_recall_status_counts_the_lines_of_the_last_prefetch_where_the_host_knows_the_word(begin, monkeypatch):
+    provider = begin()
+    provider.prefetch("q")
+    assert provider.recall_status() is None
+
+    monkeypatch.setattr(sys.modules["agent.memory_provider"], "RecallStatus", lambda **facts: facts, raising=False)
+    assert provider.recall_status() == {"provider_label": "optchat", "count": 2}
+
+    FakeMemory.failing = StoreError("gone")
+    provider.prefetch("q")
+    assert provider.recall_status() is None
+
+
+# -- troubles
+
+
+def test_no_hook_raises_into_the_host(begin):
+    provider = begin()
+    provider._session.capture().failing = ValueError("boom")
+    FakeMemory.failing = RuntimeError("broken")
+
+    provider.on_turn_start(1, "x")
+    provider.sync_turn("x", "y", messages=[{}])
+    provider.on_delegation("a", "b")
+    provider.on_memory_write("add", "user", "x")
+    provider.on_session_switch("s2")
+    provider.on_session_end([])
+    assert provider.prefetch("q") == provider.on_pre_compress([]) == ""
+    provider.shutdown()
+
+
+def test_the_user_is_told_once_when_memory_fails_and_once_when_it_works_again(begin, caplog):
+    told = []
+    provider = begin(warning_callback=told.append)
+    capture = provider._session.capture()
+
+    capture.failing = StoreError("cannot append to main: No space left", hint="Free some space")
+    for turn in range(10):
+        provider.on_turn_start(turn, "x")
+        provider.sync_turn("x", "y", messages=[])
+    assert len(told) == 1
+    assert "No space left" in told[0]
+    assert "Free some space" in told[0]
+
+    capture.failing = None
+    for turn in range(3):
+        provider.on_turn_start(turn, "x")
+        provider.sync_turn("x", "y", messages=[])
+    assert told[1:] == ["Memory works again."]
+    assert sum("sync_turn failed" in record.message for record in caplog.records) == 1
+
+
+def test_a_failing_callback_of_the_host_is_no_failure_of_ours(begin):
+    def broken(message):
+        raise RuntimeError("no console")
+
+    provider = begin(warning_callback=broken)
+    FakeMemory.failing = StoreError("gone")
+
+    assert provider.prefetch("q") == ""
+
+
+def test_a_memory_that_could_not_be_opened_is_opened_at_the_next_call(begin):
+    FakeMemory.failing = StoreError("cannot lock")
+    provider = begin()
+    assert FakeMemory.opened == []
+
+    FakeMemory.failing = None
+
+    assert "0+1|" in provider.prefetch("q")
+
+
+def test_a_trouble_is_over_when_every_hook_that_had_it_works(caplog):
+    told, troubles = [], Troubles()
+    troubles.tell_through(told.append)
+
+    troubles.failed("prefetch", StoreError("a"))
+    troubles.failed("sync_turn", StoreError("b"))
+    troubles.worked("prefetch")
+    assert len(told) == 1
+    troubles.worked("sync_turn")
+    troubles.mention(["w", "w"])
+
+    assert told[1:] == ["Memory works again.", "Memory: w"]
+
+
+def test_a_guarded_hook_shows_the_host_its_own_signature():
+    """Hosts look at it to see which keywords they may pass."""
+
+    class Some:
+        troubles = Troubles()
+
+        @hook(empty)
+        def prefetch(self, query, *, session_id=""):
+            return query
+
+    assert list(inspect.signature(Some().prefetch).parameters) == ["query", "session_id"]
+
+
+def test_a_bug_of_ours_is_logged_with_its_traceback_and_an_expected_error_without(caplog):
+    caplog.set_level(logging.WARNING)
+    troubles = Troubles()
+    try:
+        raise KeyError("x")
+    except KeyError as error:
+        troubles.failed("prefetch", error)
+    troubles.failed("sync_turn", StoreError("full"))
+
+    assert [bool(record.exc_info) for record in caplog.records] == [True, False]
+
+
+# -- one memory for many providers
+
+
+def test_providers_of_one_home_share_a_memory_and_the_last_one_closes_it(begin, tmp_path):
+    first, second = begin("s1"), begin("s2")
+    (tmp_path / "link").symlink_to(tmp_path)
+    third = begin("s3", home=tmp_path / "link")
+    assert len(FakeMemory.opened) == 1
+
+    first.shutdown()
+    first.shutdown()
+    third.shutdown()
+    assert not FakeMemory.opened[0].closed
+
+    second.shutdown()
+    assert FakeMemory.opened[0].closed
+    begin("s4")
+    assert len(FakeMemory.opened) == 2
+
+
+def test_a_reader_does_not_share_with_a_writer(begin):
+    begin("s1")
+    begin("s2", platform="cron")
+
+    assert sorted(memory.compact for memory in FakeMemory.opened) == [False, True]
+
+
+def test_initialize_again_keeps_the_memory_open(begin, tmp_path):
+    provider = begin("s1")
+
+    provider.initialize("s1", hermes_home=str(tmp_path), platform="cli")
+
+    assert len(FakeMemory.opened) == 1
+    assert not FakeMemory.opened[0].closed
+    provider.shutdown()
+    assert FakeMemory.opened[0].closed
+
+
+def test_a_provider_dropped_without_a_word_gives_its_memory_back(provider_class, tmp_path):
+    for number in range(30):
+        provider_class().initialize(f"s{number}", hermes_home=str(tmp_path), platform="cli")
+    gc.collect()
+    last = provider_class()
+
+    last.initialize("s30", hermes_home=str(tmp_path), platform="cli")
+    last.shutdown()
+
+    assert all(memory.closed for memory in FakeMemory.opened)
+    assert memories._shared == {}
+
+
+def test_many_threads_borrow_and_give_back(provider_class, tmp_path):
+    def live(number):
+        for _ in range(20):
+            provider = provider_class()
+            provider.initialize(f"s{number}", hermes_home=str(tmp_path), platform="cli")
+            assert not provider._session.memory().closed
+            provider.shutdown()
+
+    threads = [threading.Thread(target=live, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert all(memory.closed for memory in FakeMemory.opened)
+    assert memories._shared == {}
+
+
+# -- tools
+
+
+@pytest.mark.parametrize(
+    ("arguments", "asked"),
+    [
+        ({"id": 12, "n": 4}, "12/4/1"),
+        ({"id": "12", "n": "4", "page": "2"}, "12/4/2"),
+        ({"id": 12.0, "n": 4.0}, "12/4/1"),
+        ({"id": "12+4"}, "12+4/1/1"),
+        ({"id": 12, "n": None, "page": ""}, "12/1/1"),
+    ],
+)
+def test_arguments_are_taken_in_every_form_models_send_them(tmp_path, arguments, asked):
+    assert json.loads(tools.call(FakeMemory(tmp_path, False), "optchat_zoom", arguments)) == {"text": asked}
+
+
+@pytest.mark.parametrize("name", ["optchat_zoom", "optchat_date", "optchat_none"])
+@pytest.mark.parametrize("arguments", [{}, {"id": None}, {"id": ""}])
+def test_a_call_without_an_id_is_answered_with_a_call_that_works(tmp_path, name, arguments):
+    answer = json.loads(tools.call(FakeMemory(tmp_path, False), name, arguments))
+
+    assert set(answer) == {"error", "instead"}
+    assert "optchat_zoom(id" in answer["instead"]
+
+
+def test_a_wrong_address_is_answered_with_what_to_use_instead(tmp_path):
+    answer = json.loads(tools.call(FakeMemory(tmp_path, False), "optchat_zoom", {"id": 99}))
+
+    assert answer == {"error": "there is no message 99", "instead": "Use an id from 0 to 3"}
+
+
+def test_an_answer_can_be_sent_whatever_is_in_it():
+    answer = tools.answer(text="half an emoji: \ud83d, ümlaut")
+
+    assert json.loads(answer.encode())["text"].startswith("half an emoji")
+    assert "ümlaut" in tools.answer(text="ümlaut")
+
+
+def test_a_memory_that_fails_in_a_tool_is_told_to_the_model_not_raised(begin, monkeypatch):
+    provider = begin()
+    monkeypatch.setattr(FakeMemory, "zoom", lambda *_: 1 / 0)
+
+    answer = json.loads(provider.handle_tool_call("optchat_zoom", {"id": 1}))
+
+    assert "could not be read" in answer["error"]
+    assert json.loads(provider.handle_tool_call("optchat_zoom", None))["error"]
