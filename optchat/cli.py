@@ -1,0 +1,285 @@
+"""The command line: ``optchat …``, ``python -m optchat …`` and, in a Hermes with this plugin active, ``hermes optchat …``.
+
+Holds the parser, the choice of the memory directory and the last resort for errors; what a command does is in ``commands/``, which
+is imported when one is run, because the host executes this file at load and a missing package must not break that.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .commands.progress import Bars
+    from .memory import Memory
+
+DESCRIPTION = "Endless memory for Hermes Agent: every message kept word for word, one fixed-budget view of all of it."
+
+EXIT_ERROR = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
+"""What a shell reports for a program ended by SIGPIPE, as every other one is under ``optchat view | head -1``."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; its exit status."""
+    parser = argparse.ArgumentParser(prog="optchat", description=DESCRIPTION)
+    register_cli(parser)
+    args = parser.parse_args(argv)
+    if getattr(args, "optchat_action", None) is None:
+        parser.print_help(sys.stderr)
+        return EXIT_USAGE
+    return optchat_command(args)
+
+
+def register_cli(parser: argparse.ArgumentParser) -> None:
+    """Fill a parser with the commands: our own, or the one a host made for ``hermes optchat``."""
+    commands = parser.add_subparsers(dest="optchat_action", metavar="COMMAND")
+
+    def command(name: str, text: str, *, facts: bool = False) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        added.add_argument("--home", metavar="DIR", help="Hermes home; the memory is DIR/optchat (default: $HERMES_HOME, else ~/.hermes)")
+        if facts:
+            added.add_argument("--json", action="store_true", help="print the facts as one JSON object")
+        return added
+
+    command("status", "what the memory holds, and what to do if something is wrong", facts=True)
+    command("view", "print the view: all of it in one fixed budget").add_argument(
+        "--query", metavar="Q", default="", help="also show the lines this question points to"
+    )
+    zoom = command("zoom", "open a line of the view: the two lines under it, or the message itself")
+    zoom.add_argument("address", metavar="ID+N", help="as it stands before the | of a line; ID alone is the message itself")
+    zoom.add_argument("--page", metavar="P", default="1", help="page of a long message (default: 1)")
+    command("date", "when a message was said, by whom and in which session", facts=True).add_argument("address", metavar="ID")
+    search = command("search", "find messages by their words", facts=True)
+    search.add_argument("query", metavar="Q", nargs="+")
+    search.add_argument("--limit", type=_positive, default=20, metavar="N", help="most hits to print (default: 20)")
+    taken = command("import", "take in a JSONL file, a Hermes state.db or an OptMem LOG.txt; twice adds nothing", facts=True)
+    taken.add_argument("file", metavar="FILE")
+    command("compact", "build all lines that are not built yet, now", facts=True)
+    command("check", "read everything and report damage", facts=True)
+    demo = command("demo", "show on a sample conversation what this is")
+    demo.add_argument("--keep", action="store_true", help="keep the sample memory to look around in it")
+
+
+def optchat_command(args: argparse.Namespace) -> int:
+    """Run the command that was parsed; its exit status. Prints one line for whatever goes wrong, never a traceback."""
+    _accept_any_text(sys.stdout)
+    _accept_any_text(sys.stderr)
+    # What the memory logs it also returns, and it is shown from there: without a handler Python would print it a second time.
+    logging.getLogger(__package__).addHandler(logging.NullHandler())
+    try:
+        action = ACTIONS.get(getattr(args, "optchat_action", None) or "")
+        if action is None:
+            _complain("no command given. Run: optchat --help")
+            return EXIT_USAGE
+        status = action(args)
+        if sys.stdout is not None:
+            # Here, where it can still be reported: at interpreter exit a full disk would print a traceback.
+            sys.stdout.flush()
+    except BrokenPipeError:
+        _drop_stdout()
+        return EXIT_BROKEN_PIPE
+    except KeyboardInterrupt:
+        _complain("stopped; everything said to be done so far is kept")
+        return EXIT_INTERRUPTED
+    except Exception as error:  # the last resort: whatever it is, the user gets one line
+        return _report(error)
+    return status
+
+
+def _report(error: Exception) -> int:
+    if os.environ.get("OPTCHAT_DEBUG"):
+        raise error
+    if isinstance(error, ModuleNotFoundError) and error.name and not error.name.startswith(__package__ or "optchat"):
+        package = error.name.partition(".")[0]
+        _complain(f"{package} is not installed for {sys.executable}. Run: {sys.executable} -m pip install {package}")
+    elif isinstance(error, OSError) and not hasattr(error, "hint"):
+        where = f" ({error.filename})" if error.filename else ""
+        _complain(f"{error.strerror or error}{where}. Check the path, its permissions and the free space")
+        _drop_stdout_if_dead()
+    elif hasattr(error, "hint"):
+        _complain(str(error))
+    else:
+        _complain(f"unexpected {type(error).__name__}: {error}. Set OPTCHAT_DEBUG=1 to see where, and please report it")
+    return EXIT_ERROR
+
+
+def _complain(text: str) -> None:
+    """One line on stderr, whatever line breaks the text has."""
+    # With a full disk or a closed terminal there is nowhere left to say it; the exit status still does.
+    with contextlib.suppress(OSError, ValueError):
+        print(f"optchat: {' '.join(text.split())}", file=sys.stderr)
+
+
+def _accept_any_text(stream: Any) -> None:
+    """Without this a Chinese line on a cp1252 or ASCII terminal ends the command with a UnicodeEncodeError."""
+    if hasattr(stream, "reconfigure"):
+        stream.reconfigure(errors="replace")
+
+
+def _drop_stdout_if_dead() -> None:
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        _drop_stdout()
+
+
+def _drop_stdout() -> None:
+    """Send what is still buffered nowhere: else the interpreter tries again at exit and prints a traceback."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return number
+
+
+def home_of(args: argparse.Namespace) -> Path:
+    """The Hermes home the user named, else the environment's, else the default one."""
+    return Path(args.home or os.environ.get("HERMES_HOME") or "~/.hermes").expanduser()
+
+
+def _open(args: argparse.Namespace, *, bars: Bars, compact: bool = False, create: bool = False) -> Memory:
+    """The memory of this home. Only ``create`` makes one: a typing mistake in --home must not open a second, empty memory."""
+    from .core.errors import StoreError
+
+    home = home_of(args)
+    root = home / "optchat"
+    if create and not home.is_dir():
+        raise StoreError("there is no such Hermes home", path=home, hint=f"Run: mkdir -p '{home}', or name another with --home")
+    if not create and not (root / "main").is_dir():
+        start = f"It begins with the first message in Hermes, or with: optchat import FILE --home '{home}'"
+        raise StoreError(f"there is no memory in {home} yet", path=home, hint=f"{start}. To see one: optchat demo")
+    from .memory import Memory
+
+    memory = Memory.open(root, compact=compact, progress=bars)
+    if args.optchat_action != "status":  # which shows them among its facts
+        for warning in memory.warnings:
+            _complain(f"{root / 'config.json'}: {warning}")
+    return memory
+
+
+def _facts(args: argparse.Namespace, facts: dict[str, Any], text: str) -> None:
+    print(json.dumps(facts, ensure_ascii=False, indent=2) if args.json else text)
+
+
+def _status(args: argparse.Namespace) -> int:
+    from .commands.progress import Bars
+    from .commands.show import status_text
+
+    with Bars() as bars, _open(args, bars=bars) as memory:
+        facts = memory.status()
+    _facts(args, facts, status_text(facts))
+    return 0
+
+
+def _view(args: argparse.Namespace) -> int:
+    from .commands.progress import Bars
+
+    with Bars() as bars, _open(args, bars=bars) as memory:
+        text = memory.recall(args.query) if args.query else memory.view()
+    print(text)
+    return 0
+
+
+def _zoom(args: argparse.Namespace) -> int:
+    from .commands.progress import Bars
+
+    with Bars() as bars, _open(args, bars=bars) as memory:
+        text = memory.zoom(_address(args.address), page=args.page)
+    print(text)
+    return 0
+
+
+def _date(args: argparse.Namespace) -> int:
+    from .commands.progress import Bars
+
+    with Bars() as bars, _open(args, bars=bars) as memory:
+        text = memory.date(_address(args.address))
+    _facts(args, {"address": _address(args.address), "date": text}, text)
+    return 0
+
+
+def _address(text: str) -> str:
+    """``40+8``, also as copied from the view with the bar and the line after it."""
+    return text.partition("|")[0].strip()
+
+
+def _search(args: argparse.Namespace) -> int:
+    from .commands.progress import Bars
+    from .commands.show import hits_facts, hits_text
+
+    query = " ".join(args.query)
+    with Bars() as bars, _open(args, bars=bars) as memory:
+        hits = memory.search(query, limit=args.limit)
+    _facts(args, hits_facts(query, hits), hits_text(query, hits))
+    return 0
+
+
+def _import(args: argparse.Namespace) -> int:
+    from .commands.imports import import_source
+    from .commands.progress import Bars
+    from .commands.sources import open_source
+
+    source = open_source(Path(args.file).expanduser())
+    with Bars() as bars, _open(args, bars=bars, create=True) as memory:
+        report = import_source(memory, source, bars)
+    _facts(args, report.facts(), report.text())
+    return 0 if report.usable else EXIT_ERROR
+
+
+def _compact(args: argparse.Namespace) -> int:
+    from .commands.progress import Bars
+    from .commands.show import compacted_text
+
+    with Bars() as bars, _open(args, bars=bars, compact=True) as memory:
+        before = memory.status()
+        done = memory.settle(progress=bars)
+        after = memory.status()
+    facts = {"built": after["lines_built"] - before["lines_built"], "complete": done, "lines": after["lines_built"]}
+    _facts(args, facts, compacted_text(facts, after))
+    return 0 if done else EXIT_ERROR
+
+
+def _check(args: argparse.Namespace) -> int:
+    from .commands.progress import Bars
+    from .commands.show import check_text
+
+    with Bars() as bars, _open(args, bars=bars) as memory:
+        report = memory.check(progress=bars)
+    _facts(args, report, check_text(report))
+    return EXIT_ERROR if report["damage"] or report["disagreements"] else 0
+
+
+def _demo(args: argparse.Namespace) -> int:
+    from .commands.demo import run_demo
+
+    return run_demo(Path(args.home).expanduser() if args.home else None, keep=args.keep, out=print)
+
+
+ACTIONS: dict[str, Callable[[argparse.Namespace], int]] = {
+    "status": _status,
+    "view": _view,
+    "zoom": _zoom,
+    "date": _date,
+    "search": _search,
+    "import": _import,
+    "compact": _compact,
+    "check": _check,
+    "demo": _demo,
+}

@@ -1,0 +1,136 @@
+"""Facts as text for people: status, search hits, what check found, what compact did. Pure: prints and reads nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..core.hits import Hit
+
+EXCERPT_CHARS = 160
+"""One hit is one line of a usual terminal or two; the whole message is a zoom away."""
+
+
+def status_text(facts: dict[str, Any]) -> str:
+    """The status as aligned rows, then one line for each thing that is not as it should be, with what to do."""
+    rows = [
+        ("memory", str(facts["root"])),
+        ("messages", _messages(facts)),
+        ("last append", _moment(facts["last_append"]) or "never"),
+        ("lines", _lines(facts)),
+        ("view", f"{facts['view_chars']:,} of {facts['view_budget_chars']:,} characters, {_count(facts['view_lines'], 'line')}"),
+        ("full text", _full_text(facts["full_text_behind"])),
+        ("summarizer", str(facts["summarizer"])),
+        ("compactor", str(facts["compactor"])),
+        ("on disk", _disk(facts["bytes_on_disk"])),
+    ]
+    advice = list(_advice(facts))
+    text = "\n".join(f"{name:<12} {value}" for name, value in rows)
+    return text + ("\n\n" + "\n".join(f"! {line}" for line in advice) if advice else "")
+
+
+def _messages(facts: dict[str, Any]) -> str:
+    if not facts["messages"]:
+        return "none yet"
+    first, last = _day(facts["first_date"]), _day(facts["last_append"])
+    since = f", since {first}" if first and first != last else f", on {first}" if first else ""
+    return f"{facts['messages']:,} in {_count(facts['sessions'], 'session')}{since}"
+
+
+def _lines(facts: dict[str, Any]) -> str:
+    waiting = facts["lines_ready"]
+    return f"{facts['lines_built']:,} built, {f'{waiting:,} ready to build' if waiting else 'none waiting'}"
+
+
+def _full_text(behind: int) -> str:
+    return f"{_count(behind, 'message')} behind" if behind else "up to date"
+
+
+def _disk(sizes: dict[str, int]) -> str:
+    parts = ", ".join(f"{name} {bytes_text(size)}" for name, size in sizes.items())
+    return f"{bytes_text(sum(sizes.values()))} ({parts})"
+
+
+def _advice(facts: dict[str, Any]) -> Iterable[str]:
+    yield from facts["warnings"]
+    if facts["last_error"]:
+        yield f"last error: {facts['last_error']}"
+    working = facts["compactor"] in ("this process", "another process")
+    if facts["lines_ready"] and not working:
+        yield f"{_count(facts['lines_ready'], 'line')} can be built: Hermes does it while it runs. To do it now: optchat compact"
+    elif facts["full_text_behind"] and not working:
+        yield "search does not know the newest messages yet. To bring it up to date: optchat compact"
+
+
+def compacted_text(facts: dict[str, Any], status: dict[str, Any]) -> str:
+    """What one run of the compactor did."""
+    if facts["complete"]:
+        return f"built {_count(facts['built'], 'line')}; all {facts['lines']:,} lines are there"
+    why = f": {status['last_error']}" if status["last_error"] else ""
+    return f"built {_count(facts['built'], 'line')}; {status['lines_ready']:,} still wait{why}. Run: optchat status"
+
+
+def check_text(report: dict[str, Any]) -> str:
+    """What a check found: damage first, and what it means."""
+    lines = [f"{_count(report['messages'], 'message')} and {_count(report['nodes'], 'line')} read"]
+    lines += [f"damage: {fault}" for fault in report["damage"]]
+    lines += [f"disagreement: {fault}" for fault in report["disagreements"]]
+    lines += [f"note: {note}" for note in report["notes"]]
+    if report["damage"]:
+        lines.append("Damaged lines are stepped over and the rest is in use; a copy of the files from a backup would bring them back.")
+    elif report["disagreements"]:
+        lines.append("The messages are whole; what disagrees is derived from them.")
+    else:
+        lines.append("no damage")
+    return "\n".join(lines)
+
+
+def hits_text(query: str, hits: Sequence[Hit]) -> str:
+    """One line a hit, its address first, so that it can be given to zoom."""
+    if not hits:
+        return f"nothing found for: {query}"
+    return "\n".join(f"{hit.id}+1|{hit.kind}: {excerpt(hit.text, query)}" for hit in hits)
+
+
+def hits_facts(query: str, hits: Sequence[Hit]) -> dict[str, Any]:
+    """The hits with their whole texts."""
+    named = [{"id": hit.id, "kind": hit.kind, "text": hit.text, "date": hit.date, "session": hit.session} for hit in hits]
+    return {"query": query, "hits": named}
+
+
+def excerpt(text: str, query: str, chars: int = EXCERPT_CHARS) -> str:
+    """At most ``chars`` characters of the text on one line, around the first of the query's words that stands in it."""
+    # A message may be 50 MB: only the stretch that can be shown is made into one line.
+    low = text[:1_000_000].casefold()
+    places = [place for word in query.casefold().split() if (place := low.find(word)) >= 0]
+    start = max(0, min(places, default=0) - chars // 3)
+    piece = " ".join(text[start : start + 4 * chars].split())
+    cut = start + 4 * chars < len(text) or len(piece) > chars
+    head = "…" if start else ""
+    return head + (piece[: chars - 1 - len(head)] + "…" if cut else piece)
+
+
+def bytes_text(size: int) -> str:
+    """Bytes for people: 1,234 B, 56.7 KB, 1.2 MB."""
+    if size < 10_000:
+        return f"{size:,} B"
+    value = float(size)
+    for unit in ("KB", "MB", "GB"):
+        value /= 1000
+        if value < 1000 or unit == "GB":
+            break
+    return f"{value:.1f} {unit}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _moment(date: str | None) -> str:
+    return (date or "").replace("T", " ")[:16]
+
+
+def _day(date: str | None) -> str:
+    return (date or "")[:10]
