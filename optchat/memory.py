@@ -22,6 +22,7 @@ from .core.errors import OptchatError, StoreError
 from .core.hits import Hit
 from .core.settings import Settings, read_settings
 from .recall import zoom
+from .recall.excerpt import excerpt
 from .recall.live import LiveView
 from .storage import check, files
 from .storage.search import Search
@@ -160,6 +161,10 @@ class Memory:
 
         """
         return zoom.date(self._store, id)
+
+    def lines(self, first: int, end: int, max_chars: int, session: str = "") -> str:
+        """Lines for messages [first, end), or those of one session among them, in at most ``max_chars`` characters."""
+        return excerpt(self._store, first, end, max_chars, session)
 
     def search(self, query: str, limit: int = 20) -> list[Hit]:
         """Messages that hold the words of ``query``, best match first."""

@@ -60,13 +60,12 @@ def _weigh_address(line: Line) -> int:
     return len(line.place.address) + 2
 
 
-def arrange(lines: list[Line], total: int, room: int, parent: Callable[[Place], Line | None]) -> tuple[list[Line], int]:
-    """The lines to show in ``room`` characters: a tiling of [0, total), and how many of the oldest show their address alone.
+def arrange(tiles: list[Line], total: int, room: int, parent: Callable[[Place], Line | None]) -> tuple[list[Line], int]:
+    """The tiles to show in ``room`` characters, and how many of the oldest show their address alone.
 
     What the stored view cannot merge, because parents are not built, is merged here for this one rendering, as lines that are
     not summarized yet. If even the coarsest tiling is too long, the oldest lines lose their texts.
     """
-    tiles = list(tile(lines, total))
     weight = sum(map(weigh, tiles))
     if weight > room:
         tiles = merge(tiles, total, room, weigh=weigh, parent=lambda place: parent(place) or Line(place, None), weight=weight)
@@ -86,11 +85,14 @@ def render(
     ``text`` gives the texts of built places; one it cannot give (damaged on disk) is shown as not summarized yet, cut to the
     characters that were weighed for it.
     """
-    tiles, bare = arrange(lines, total, budget - FRAME_CHARS, parent)
+    return framed(shown_lines(*arrange(list(tile(lines, total)), total, budget - FRAME_CHARS, parent), text))
+
+
+def shown_lines(tiles: list[Line], bare: int, text: Callable[[list[Place]], dict[Place, str]]) -> list[str]:
+    """The tiles as lines of text, the first ``bare`` of them as their addresses alone."""
     texts = text([line.place for line in tiles[bare:] if line.chars is not None])
     body = [f"{line.place.address}|" for line in tiles[:bare]]
-    body += [f"{line.place.address}|{_shown(line, texts)}" for line in tiles[bare:]]
-    return framed(body)
+    return body + [f"{line.place.address}|{_shown(line, texts)}" for line in tiles[bare:]]
 
 
 def framed(body: Iterable[str]) -> str:

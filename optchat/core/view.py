@@ -40,9 +40,9 @@ def due(place: Place, total: int) -> int:
     return (total - place.end + 1) << (MAX_LEVEL + 1 - place.level)
 
 
-def tile(lines: Iterable[Line], total: int) -> Iterator[Line]:
-    """The lines with every gap, up to the end of the log, filled by the fewest unbuilt nodes: a tiling of [0, total)."""
-    at = 0
+def tile(lines: Iterable[Line], total: int, first: int = 0) -> Iterator[Line]:
+    """The lines with every gap, up to the end of the log, filled by the fewest unbuilt nodes: a tiling of [first, total)."""
+    at = first
     for line in lines:
         for place in cover(at, line.place.first):
             yield Line(place, None)
