@@ -1,6 +1,11 @@
 """Our provider against the host's own idea of one: every method of its base class, and every way it is loaded."""
 
+import tomllib
+
+import make_hosts
 import pytest
+from homes import Home
+from model_server import memory_blocks
 
 pytestmark = pytest.mark.hosts
 
@@ -80,3 +85,58 @@ def test_asking_for_the_status_makes_no_directory(home):
 
     assert "nothing has been said yet" in status
     assert not home.memory.exists()
+
+
+def test_a_pip_installation_is_found_by_its_entry_point(own_host, tmp_path, server):
+    if own_host.name == "a":
+        pytest.skip("host 0.19 knows no entry point for memory providers")
+    project = tomllib.loads((make_hosts.CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (group,) = project["entry-points"]
+    points = "".join(f"{name} = {value}\n" for name, value in project["entry-points"][group].items())
+    # What an editable installation leaves behind; to run pip here would fetch its build tools.
+    (own_host.packages / "optchat.pth").write_text(str(make_hosts.CHECKOUT))
+    facts = own_host.packages / f"optchat-{project['version']}.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: optchat\nVersion: {project['version']}\n")
+    (facts / "entry_points.txt").write_text(f"[{group}]\n{points}")
+    home = Home(own_host, tmp_path / "home", server)
+    home.configure(provider="")
+    home.seed(("user", "The fjord boat leaves at 7:40."))
+
+    setup = home.hermes("memory", "setup", "optchat")
+
+    assert "Memory provider: optchat" in setup.stdout, setup.stdout + setup.stderr
+    assert "messages: 1" in home.hermes("memory", "status").stdout
+    assert "7:40" in home.hermes("optchat", "view").stdout
+    home.play("""talk = Talk("s1"); talk.say("When does it leave?"); talk.end()""")
+    assert "7:40" in memory_blocks(server.chats()[0])[0]
+
+
+def test_it_runs_in_a_plugin_process_of_its_own(home):
+    if home.host.name == "a":
+        pytest.skip("host 0.19 runs plugins in its own process only")
+    home.configure(plugins={"isolation": "host"})
+    home.seed(("user", "The fjord boat leaves at 7:40."))
+
+    home.play(
+        """
+        talk = Talk("s1")
+        talk.say('look @@call optchat_zoom {"id": 0}@@')
+        talk.end()
+        """
+    )
+
+    assert "7:40" in memory_blocks(home.server.chats()[0])[0]
+    assert "7:40" in next(message["content"] for message in home.server.chats()[-1]["messages"] if message["role"] == "tool")
+
+
+def test_a_host_replaced_by_an_upgrade_still_finds_plugin_and_memory(own_host, tmp_path, server):
+    """Nothing of ours lies in the host's own tree."""
+    before = {path.relative_to(own_host.packages) for path in own_host.packages.rglob("*") if "__pycache__" not in path.parts}
+    home = Home(own_host, tmp_path / "home", server).install(link=False)
+
+    home.hermes("memory", "setup", "optchat")
+    home.play("""talk = Talk("s1"); talk.say("hello there"); talk.end()""")
+
+    after = {path.relative_to(own_host.packages) for path in own_host.packages.rglob("*") if "__pycache__" not in path.parts}
+    assert {path for path in after - before if "optchat" in str(path)} == set()

@@ -13,8 +13,9 @@ import time
 
 import make_hosts
 import pytest
+from homes import PACKAGE
 
-PACKAGE = make_hosts.CHECKOUT / "optchat"
+from optchat.core.settings import read_settings
 
 pytestmark = pytest.mark.hosts
 
@@ -181,16 +182,30 @@ def test_the_older_host_installs_it_from_a_repository(home, tmp_path):
     assert "optchat  (local) ← active" in home.hermes("memory", "status").stdout
 
 
-def test_the_dashboard_finds_the_fields_and_what_it_saves_are_valid_settings(home):
+def test_the_dashboard_shows_the_fields_and_what_it_saves_are_valid_settings(home):
+    home.settings(of_mine="stays", view_budget_chars=5000)
+
     found = home.play(
         """
         from plugins.memory.config_schema import get_provider_config_schema
+        try:
+            from hermes_cli.web_routers import memory_providers as dashboard
+        except ImportError:
+            from hermes_cli import web_server as dashboard
         schema = get_provider_config_schema("optchat")
-        out["storage"], out["fields"] = schema.storage, {field.key: [field.kind, field.default] for field in schema.fields}
+        shown = {field["key"]: field["value"] for field in dashboard._declared_provider_payload(schema)["fields"]}
         out["inline"] = [field.key for field in schema.inline_fields()]
+        out["shown"] = dict(shown)
+        dashboard._write_provider_flat(schema, {**shown, "summarizer": "local", "search_tool": "true", "platforms_off": '["cron"]', "focus_chars": ""})
         """
     )
 
-    assert found["storage"] == "flat_json"
-    assert found["fields"]["summarizer"] == ["select", "auto"]
+    assert found["shown"]["view_budget_chars"] == "5000"
+    assert found["shown"]["summarizer"] == "auto"
     assert "view_budget_chars" in found["inline"]
+    saved = json.loads((home.memory / "config.json").read_text())
+    assert saved.pop("of_mine") == "stays"
+    settings, warnings = read_settings(saved)
+    assert warnings == []
+    assert (settings.view_budget_chars, settings.summarizer, settings.search_tool, settings.platforms_off) == (5000, "local", True, ("cron",))
+    assert settings.focus_chars == 4000
