@@ -12,8 +12,10 @@ implementations of the design have none. Unknown keys are ignored. Does no input
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass, fields
-from typing import Any, Final, TypeGuard
+from typing import Any, Final, NoReturn, TypeGuard
 from zlib import crc32
 
 import orjson
@@ -98,8 +100,8 @@ def clean(text: str) -> str:
 
 
 def message_size(kind: str, text: str) -> int:
-    """Bytes of ``kind: text`` in UTF-8."""
-    return len(kind) + 2 + len(text.encode())
+    """Bytes of ``kind: text`` in UTF-8, as they are written: a kind may be of any script, and a surrogate is cleaned first."""
+    return len(clean(kind).encode()) + 2 + len(clean(text).encode())
 
 
 def encode_message(message: Message) -> bytes:
@@ -164,6 +166,8 @@ def decode_node(line: bytes) -> Node:
     level, index, text = raw.get("l"), raw.get("i"), raw.get("text")
     if not _is_count(level) or not _is_count(index) or not isinstance(text, str) or level > MAX_LEVEL:
         raise BadLineError("is no node: it needs l, i and text")
+    if (index + 1) << level > 1 << MAX_LEVEL:
+        raise BadLineError(f"node {level},{index}: it lies beyond any log")
     crc = raw.get("crc")
     if crc is not None and crc != crc32(f"{level}|{index}|{text}".encode()):
         raise BadLineError(f"node {level},{index}: the checksum does not match")
@@ -174,14 +178,34 @@ MAX_LEVEL: Final = 48
 """2^48 messages: far past any life, small enough that an address always fits SQLite's 64-bit integers."""
 
 
+_HALF_ESCAPE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
 def _load(line: bytes) -> dict[str, Any]:
     try:
         raw = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise BadLineError("is not JSON") from error
+        if not _HALF_ESCAPE.search(line):
+            raise BadLineError("is not JSON") from error
+        raw = _load_halves(line)
     if not isinstance(raw, dict):
         raise BadLineError("is not a JSON object")
     return raw
+
+
+def _load_halves(line: bytes) -> Any:
+    """A line with half a character as an escape: JavaScript and Python write such lines, orjson refuses them whole."""
+    try:
+        raw = json.loads(line.decode(), parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        raise BadLineError("is not JSON") from error
+    if isinstance(raw, dict):
+        return {key: clean(value) if isinstance(value, str) else value for key, value in raw.items()}
+    return raw
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is not JSON")
 
 
 def _is_count(value: object) -> TypeGuard[int]:
