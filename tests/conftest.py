@@ -1,0 +1,87 @@
+"""What every test stands on: an environment without a user's profile or keys, no network, and a memory that is checked when it is left."""
+
+import os
+import socket
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from optchat.core.settings import Settings
+from optchat.memory import Memory
+
+_FOREIGN = ("HERMES_", "OPTCHAT_", "OPENAI_", "ANTHROPIC_", "OPENROUTER_", "GEMINI_", "GOOGLE_", "MISTRAL_", "GROQ_", "XAI_", "DEEPSEEK_")
+
+
+@pytest.fixture(autouse=True)
+def _no_profile_and_no_network(monkeypatch):
+    """A test that forgets to say which home or which model it means must fail, not use the ones of whoever runs it."""
+    for name in list(os.environ):
+        if name.startswith(_FOREIGN) or name.endswith(("_API_KEY", "_TOKEN")):
+            monkeypatch.delenv(name)
+    for name in ("connect", "connect_ex"):
+        monkeypatch.setattr(socket.socket, name, _guarded(getattr(socket.socket, name)))
+
+
+def _guarded(connect):
+    def guarded(self, address):
+        if self.family != getattr(socket, "AF_UNIX", None) and str(address[0]) not in ("localhost", "::1") and not str(address[0]).startswith("127."):
+            raise AssertionError(f"a test reaches out to {address}")
+        return connect(self, address)
+
+    return guarded
+
+
+class Clock:
+    """A clock that stands still until it is told otherwise."""
+
+    def __init__(self):
+        self.now = datetime(2026, 5, 1, 9, 0, 0, tzinfo=UTC)
+
+    def __call__(self):
+        return self.now
+
+    def forward(self, **steps):
+        self.now += timedelta(**steps)
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def root(tmp_path):
+    """Where a memory may be; nothing is there yet."""
+    return tmp_path / "memory"
+
+
+@pytest.fixture
+def opened(root, clock):
+    """Opens memories that are closed when the test ends, without a background thread unless asked for."""
+    memories = []
+
+    def open_(path: Path | None = None, **options):
+        options = {"settings": Settings(), "compact": False, "clock": clock} | options
+        memories.append(Memory.open(path or root, **options))
+        return memories[-1]
+
+    yield open_
+    for memory in memories:
+        memory.close()
+
+
+def assert_sound(memory):
+    """Nothing of the truth is damaged, and all that is derived from it agrees with it."""
+    report = memory.check()
+    assert report["damage"] == []
+    assert report["disagreements"] == []
+    return report
+
+
+@pytest.fixture
+def memory(opened):
+    """A new memory; when the test ends it must be sound."""
+    memory = opened()
+    yield memory
+    assert_sound(memory)
