@@ -98,11 +98,17 @@ def make_dir(path: Path) -> None:
 
 
 def make_private(path: Path) -> None:
-    """Make a file only its owner may read, also if it existed with wider rights; databases would be made readable to all."""
+    """Make a file only its owner may read, also if it existed with wider rights; databases would be made readable to all.
+
+    A file that exists is never opened: closing it again would take away the locks this process holds on it as a database, and
+    the next process to leave would then delete the write-ahead log that others still write to.
+    """
     try:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | _CLOEXEC | _BINARY, 0o600))
-        if stat.S_IMODE(path.stat().st_mode) & 0o077:
-            path.chmod(0o600)
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _CLOEXEC | _BINARY, 0o600))
+        except FileExistsError:
+            if stat.S_IMODE(path.stat().st_mode) & 0o077:
+                path.chmod(0o600)
     except OSError as error:
         raise _failed("cannot make", path, error) from error
 
