@@ -132,11 +132,11 @@ def append(path: Path, data: bytes) -> int:
         try:
             _write_all(file, lead + data)
             os.fsync(file)
+            if not before:
+                _sync_dir(path.parent)
         except BaseException:
             _cut_back(file, before)
             raise
-        if not before:
-            _sync_dir(path.parent)
     except OSError as error:
         raise _failed("cannot append to", path, error) from error
     finally:
@@ -225,8 +225,14 @@ def scan(path: Path, offset: int = 0) -> Iterator[Piece]:
 
 def day_files(directory: Path) -> dict[str, int]:
     """Name and bytes of every ``YYYY-MM-DD.jsonl`` in a directory, by name."""
+    found: dict[str, int] = {}
     try:
-        found = {entry.name: entry.stat().st_size for entry in os.scandir(directory) if _is_day_file(entry.name)}
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                # One that is gone since, or a link to nowhere, must not make the whole log look empty: its ids would be given anew.
+                with contextlib.suppress(FileNotFoundError):
+                    if _is_day_file(entry.name) and entry.is_file():
+                        found[entry.name] = entry.stat().st_size
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -308,6 +314,8 @@ _HINTS: Final = {
     "EPERM": "Give your user the right to read and write there",
     "EROFS": "The disk is mounted read-only",
     "ELOOP": "It is a symbolic link; put the real file or directory in its place",
+    "EEXIST": "A file stands where a directory should be: move it away",
+    "EISDIR": "A directory stands where a file should be: move it away",
     "ENOTDIR": "A file stands where a directory should be: move it away",
     "EIO": "The disk reports an error: copy the memory directory to another disk",
 }
