@@ -78,9 +78,9 @@ def parse_address(id: int | str, n: int | str = 1, *, total: int) -> Place:  # n
         AddressError: no line has this address; the hint names the one that holds the message asked for.
 
     """
-    first, count = _numbers(id, n)
     if total == 0:
         raise AddressError("nothing is logged yet: there is no line to open")
+    first, count = _numbers(id, n, total)
     if not 0 <= first < total:
         raise AddressError(
             f"there is no message {first}: the log holds 0 to {total - 1}",
@@ -97,23 +97,31 @@ def parse_address(id: int | str, n: int | str = 1, *, total: int) -> Place:  # n
 
 
 _ADDRESS: Final = re.compile(r"\s*(\d{1,18})\s*(?:\+\s*(\d{1,18})\s*)?(?:\|.*)?", re.DOTALL)
+_COUNT: Final = re.compile(r"\s*\+?\s*(\d{1,18})\s*")
 
 
-def _numbers(id: int | str, n: int | str) -> tuple[int, int]:  # noqa: A002
+def _numbers(id: int | str, n: int | str, total: int) -> tuple[int, int]:  # noqa: A002
     """First message and count out of what a model may send."""
-    match = _ADDRESS.fullmatch(str(id))
+    asked = _spelled(id)
+    match = _ADDRESS.fullmatch(asked)
     if match is None or isinstance(id, bool):
         raise AddressError(
-            f"{str(id)[:60]!r} is no address", hint='Give a message number such as 40, or an address of the view such as "40+8"'
+            f"{asked[:60]!r} is no address",
+            hint=f"Give the number of a message, 0 to {total - 1}, or an address id+n as it stands in the view",
         )
     first = int(match[1])
     if match[2]:
         return first, int(match[2])
-    try:
-        count = int(str(n).strip() or "1")
-    except ValueError:
-        raise AddressError(f"n = {str(n)[:60]!r} is no number", hint="Give n as it stands in the view: for 40+8, id 40 and n 8") from None
-    return first, count
+    wanted = _spelled(n).strip() or "1"
+    count = _COUNT.fullmatch(wanted)
+    if count is None:
+        raise AddressError(f"n = {wanted[:60]!r} is no number of messages", hint="Give n as it stands behind the + of a line of the view")
+    return first, int(count[1])
+
+
+def _spelled(value: object) -> str:
+    # Python refuses to write out an integer of thousands of digits, and its refusal would pass for a bug of ours.
+    return hex(value) if isinstance(value, int) and value.bit_length() > 1024 else str(value)
 
 
 def _nearest(first: int, count: int, total: int) -> Place:
