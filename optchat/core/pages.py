@@ -7,6 +7,11 @@ from typing import Final
 PAGE_CHARS: Final = 16_000
 """Characters of one page: a screenful for a model, and far below what hosts cut tool results at."""
 
+_SIGN_CHARS: Final = 16
+"""How far back a cut moves to keep a sign whole; what goes on joining for longer is no sign, and is cut where the page ends."""
+
+_JOINER: Final = "\u200d"
+
 
 def page_of(text: str, page: int, size: int = PAGE_CHARS) -> tuple[str, int]:
     """Page ``page`` (from 1) of a text and how many pages there are.
@@ -33,11 +38,11 @@ def _cut(text: str, at: int, size: int) -> int:
     newline = text.rfind("\n", at, at + size)
     if newline >= at:
         return newline + 1
-    # One line longer than a page: cut inside it, but not between the halves of what is shown as one sign.
-    end = at + size
-    while end > at + size - 16 and _joins(text[end]):
-        end -= 1
-    return end
+    # One line longer than a page: cut inside it, but not between the parts of what is shown as one sign.
+    for end in range(at + size, max(at, at + size - _SIGN_CHARS), -1):
+        if not _joins(text[end]) and text[end - 1] != _JOINER:
+            return end
+    return at + size
 
 
 def _joins(sign: str) -> bool:
