@@ -15,7 +15,8 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Final
 
 from ..core.errors import SourceError
-from .rows import NotSaidError, RowError, entries_of, is_summary
+from ..core.hosttext import split_summary, without_restatement
+from .rows import NotSaidError, RowError, entries_of
 from .sources import Item
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ class Row:
     stored: float
     uid: str = ""
     summary: bool = False
+    glued: tuple[bytes, ...] = ()
+    """Prints of the real messages a summary was glued to."""
 
 
 class HermesDatabase:
@@ -121,20 +124,33 @@ class HermesDatabase:
         return sessions
 
     def _copies(self, db: sqlite3.Connection, sessions: dict[str, dict[str, Any]]) -> set[int]:
-        """Ids of all rows that only repeat another; one session and its parent's list are in memory at a time, as prints."""
+        """Ids of all rows that only repeat another; the lists of one session and of those copied from are in memory, as prints."""
         copies: set[int] = set()
-        last_lists: dict[str, list[Row]] = {}
-        parents = {parent for name, session in sessions.items() if (parent := _copied_from(session, sessions))}
-        for (name,) in db.execute("SELECT session_id FROM messages GROUP BY session_id ORDER BY MIN(rowid)"):
-            session = sessions.get(str(name), {})
-            parent = _copied_from(session, sessions)
-            inherited = last_lists.get(parent, []) if parent else []
-            rows = [_print(row) for row in self._select(db, "session_id = ? ORDER BY rowid", (name,))]
-            found, last = find_copies(rows, inherited, branched=bool(session.get("branched")))
+        lists: dict[str, list[Row]] = {}
+        parents = {_copied_from(session, sessions) for session in sessions.values()}
+        for (name,) in db.execute("SELECT session_id FROM messages GROUP BY session_id ORDER BY MIN(rowid)").fetchall():
+            found, last = self._copies_in(db, sessions, lists, str(name))
             copies |= found
             if name in parents:
-                last_lists[str(name)] = last
+                lists[str(name)] = last
         return copies
+
+    def _copies_in(
+        self, db: sqlite3.Connection, sessions: dict[str, dict[str, Any]], lists: dict[str, list[Row]], name: str, before: int = 1 << 62
+    ) -> tuple[set[int], list[Row]]:
+        """Copies among the rows of one session, and its list, as of row ``before``."""
+        found = self._select(db, "session_id = ? AND rowid < ? ORDER BY rowid", (name, before))
+        # A request restated after a compression would stand between what is compared; as a copy it is left out by its words.
+        rows = [_print(row) for row in found if without_restatement(str(row["content"])) is None]
+        session = sessions.get(name, {})
+        parent = _copied_from(session, sessions)
+        inherited: list[Row] = []
+        if parent and rows:
+            inherited = lists.get(parent, [])
+            # A parent that went on after it was branched: its list is wanted as it was at that moment.
+            if inherited and max(row.id for row in inherited) > rows[0].id:
+                inherited = self._copies_in(db, sessions, lists, parent, rows[0].id)[1]
+        return find_copies(rows, inherited, branched=bool(session.get("branched")))
 
     def _connect(self) -> sqlite3.Connection:
         """Open without writing.
@@ -196,6 +212,8 @@ def find_copies(rows: Sequence[Row], inherited: Sequence[Row] = (), *, branched:
         head = _head_length(current, row)
         old, current = current[: len(current) - head], [*current[len(current) - head :], row]
         copies.update(copy.id for copy in current[:head])
+        if row.glued and {kept.print for kept in old}.issuperset(row.glued):
+            copies.add(row.id)
         tail = _tail_length(old, row, rows[position:])
         copies.update(copy.id for copy in rows[position : position + tail])
         current.extend(rows[position : position + tail])
@@ -252,16 +270,22 @@ def _copied_from(session: dict[str, Any], sessions: dict[str, dict[str, Any]]) -
 
 def _print(row: dict[str, Any]) -> Row:
     content = row["content"] if isinstance(row["content"], str) else ""
+    real = split_summary(content, flagged=bool(row.get("_compressed_summary")))
+    return Row(
+        id=row["id"],
+        print=_digest(row, content),
+        stored=row["timestamp"] if isinstance(row.get("timestamp"), (int, float)) else 0.0,
+        uid=str(row.get("message_uid") or ""),
+        summary=real is not None,
+        glued=tuple(_digest(row, piece.text) for piece in real or ()),
+    )
+
+
+def _digest(row: dict[str, Any], content: str) -> bytes:
     calls, call = row.get("tool_calls") or "", row.get("tool_call_id") or ""
     # When a host shortens an old tool result on copying it, its call's id still tells which one it is.
     said = f"{row['role']}\0{call}\0{calls}\0{'' if call else content.strip()}"
-    return Row(
-        id=row["id"],
-        print=blake2b(said.encode("utf-8", "replace"), digest_size=16).digest(),
-        stored=row["timestamp"] if isinstance(row.get("timestamp"), (int, float)) else 0.0,
-        uid=str(row.get("message_uid") or ""),
-        summary=bool(row.get("_compressed_summary")) or is_summary(content),
-    )
+    return blake2b(said.encode("utf-8", "replace"), digest_size=16).digest()
 
 
 def _row_items(row: dict[str, Any], session: dict[str, Any], place: str, position: int) -> Iterator[Item]:

@@ -206,5 +206,7 @@ def _prose(text: str) -> str:
     filled = []
     for paragraph in textwrap.dedent(text).strip("\n").split("\n\n"):
         as_it_is = paragraph.startswith(("#", "  "))
-        filled.append(paragraph if as_it_is else textwrap.fill(" ".join(paragraph.split()), WIDTH, break_long_words=False))
+        filled.append(
+            paragraph if as_it_is else textwrap.fill(" ".join(paragraph.split()), WIDTH, break_long_words=False, break_on_hyphens=False)
+        )
     return "\n" + "\n\n".join(filled).rstrip() + "\n"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Any, Final
 
+from ..core.hosttext import canon
 from ..core.records import clean
 
 if TYPE_CHECKING:
@@ -174,10 +175,10 @@ class _Occurrences:
 def _prints(entry: Entry) -> list[bytes]:
     """Prints of what an entry says and, if it has one, of the host's id of it.
 
-    Said is the text without outer white space, which hosts strip when they reload, and for the user's words without any differences
-    of white space, which hosts change.
+    Said is the text without outer white space, which hosts strip when they reload, and of the user's words the form that survives
+    the host.
     """
-    text = " ".join(entry.text.split()) if entry.kind == "user" else entry.text.strip()
+    text = canon(entry.text) if entry.kind == "user" else entry.text.strip()
     said = [f"said\0{entry.session}\0{entry.kind}\0{text}"]
     if entry.uid:
         said.append(f"uid\0{entry.session}\0{entry.kind}\0{entry.call}\0{entry.uid}")
