@@ -52,7 +52,7 @@ def test_both_views_cover_every_message_once_within_their_budgets(shown):
         for first, count in lines:
             assert first == end
             end = first + count
-        assert end == sum(1 for _ in SAMPLE.open(encoding="utf-8"))
+        assert end == len(SAMPLE.read_text(encoding="utf-8").rstrip("\n").split("\n"))
         assert lines[-1][1] < lines[0][1]
     assert len(found[1]) < len(found[0])
     for budget, characters in zip(BUDGETS, re.findall(r"lines, ([\d,]+) characters", text), strict=True):

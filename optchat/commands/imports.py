@@ -65,7 +65,7 @@ class ImportReport:
         lines = [f"{self.path} (read as {self.form})"]
         within = f" in {len(self.sessions):,} session{'' if len(self.sessions) == 1 else 's'}" if self.added or self.known else ""
         lines.append(f"{self.added:,} added, {self.known:,} known already, {self.unreadable:,} unreadable{within}")
-        lines += [f"left out: {count:,} {what}" for what, count in self.left_out.most_common()]
+        lines += [f"left out: {what}: {count:,}" for what, count in self.left_out.most_common()]
         lines += [f"unreadable: {fault}" for fault in self.faults]
         if self.unreadable > len(self.faults):
             lines.append(f"unreadable: {self.unreadable - len(self.faults):,} more")
