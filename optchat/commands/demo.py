@@ -132,8 +132,8 @@ def _walk(root: Path, out: Callable[[str], None]) -> tuple[int, float]:
             ## 5. From a coarse line down to one message
 
             Suppose the agent is asked: {QUESTION}
-            The small view speaks of it in the line {address}, and of much else. The agent opens the line and follows the half that
-            speaks of the database, again and again. ">" marks the half it follows.
+            The message that answers it lies under the line {address} of the small view. Each zoom opens a line into the two it was
+            made from; ">" marks the half to go on with. This demonstration knows which one that is, an agent goes by what they say.
         """)
         )
         steps, spent_s = 0, 0.0
