@@ -29,6 +29,7 @@ class StateDb:
 
     def __post_init__(self):
         self.db = sqlite3.connect(self.path, isolation_level=None)
+        self.db.execute("PRAGMA synchronous = OFF")
         self.db.execute(f"CREATE TABLE messages ({B_COLUMNS if self.newer else A_COLUMNS})")
         self.db.execute(
             "CREATE TABLE sessions (id TEXT PRIMARY KEY, source TEXT NOT NULL, parent_session_id TEXT, end_reason TEXT, model_config TEXT,"

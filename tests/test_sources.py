@@ -432,7 +432,7 @@ STEPS = st.lists(
 
 
 @given(STEPS, st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_in_any_life_of_a_session_each_message_is_read_exactly_once(tmp_path_factory, steps, newer):
     host = StateDb(tmp_path_factory.mktemp("life") / "state.db", newer=newer)
     host.session("s1")
