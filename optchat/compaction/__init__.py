@@ -1,0 +1,1 @@
+"""How a node's text comes to be: free, by the local summarizer, or by a model; and the thread that builds what is due."""

@@ -1,0 +1,161 @@
+"""The local summarizer: the line of a message and of two lines, picked from their own words, with no model and no network.
+
+The same input always gives the same line. Everything in a line stands in its source, in order, but for kind tags, ``…`` where
+something was left out, and markers such as ``[secret]``. Reads no files and keeps no state but bounded caches. Called by the
+compactor.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final
+
+from ..core.records import KINDS, clean
+from .choice import Choice, Taken
+from .items import GAP
+from .plain import clip, plain
+from .sources import read
+
+_UNTAGGED: Final = "note"
+"""The kind of an older line's text that names none: a line of unknown make is a note, and never the user's words."""
+_LONGEST_KIND: Final = 32
+_SPARE: Final = 40
+"""Bytes worth a second look."""
+
+
+def leaf_line(kind: str, text: str, limit: int) -> str:
+    """The line of one message, at most ``limit`` bytes of UTF-8: ``kind: text`` itself where that fits."""
+    if len(text) + len(kind) + 2 <= limit:
+        whole = f"{clean(kind)}: {clean(text)}"
+        if len(whole.encode()) <= limit:
+            return whole
+    return _line([(_tag(kind), plain(text))], 1, limit)
+
+
+def merge_lines(left: str, right: str, limit: int) -> str:
+    """The line of two neighbouring lines, at most ``limit`` bytes of UTF-8; ``left`` is the older.
+
+    A line is items parted by newlines, each opening with ``kind: ``; a line without a kind goes on with the item before. Two
+    lines that fit together stay word for word.
+    """
+    if len(left) + len(right) < limit:
+        whole = f"{clean(left)}\n{clean(right)}"
+        if len(whole.encode()) <= limit:
+            return whole
+    older = _items(left)
+    return _line(older + _items(right), len(older), limit)
+
+
+def _tag(kind: str) -> str:
+    """The kind as a tag can hold it: short, without spaces and colons."""
+    return clip("".join(clean(kind).split()).replace(":", ""), _LONGEST_KIND) or _UNTAGGED
+
+
+# ---- reading
+
+
+_FIRST_TAG: Final = re.compile(r"([^\s:]{1,32}): ")
+
+
+@lru_cache(maxsize=64)
+def _tags(kind: str) -> re.Pattern[str]:
+    known = KINDS if kind in KINDS else (*KINDS, kind)
+    return re.compile(f"({'|'.join(map(re.escape, known))}): ")
+
+
+def _items(line: str) -> list[tuple[str, str]]:
+    """Kind and text of each item of a line.
+
+    A kind that is not ours counts only as the one the line opens with: ``error: …`` further on is part of someone's text.
+    """
+    text = plain(line)
+    first = _FIRST_TAG.match(text)
+    kind = first[1] if first else _UNTAGGED
+    found, body = [], first.end() if first else 0
+    for match in _tags(kind).finditer(text, body):
+        if _opens_item(text, match.start()):
+            found.append((kind, text[body : match.start()].strip()))
+            kind, body = match[1], match.end()
+    return [*found, (kind, text[body:].strip())]
+
+
+def _opens_item(text: str, at: int) -> bool:
+    """A tag opens an item at the start of a line, and after a sentence: models write all their items on one line."""
+    return text[at - 1] == "\n" or (text[at - 1] == " " and text[at - 2] in ".;!?…")
+
+
+# ---- writing
+
+
+def _line(found: list[tuple[str, str]], older: int, limit: int) -> str:
+    """The best of the items in ``limit`` bytes; the first ``older`` of them are the older half."""
+    items, segments, words = read(found)
+    choice = Choice(items, segments, words, older, limit)
+    choice.fill()
+    line = _render(choice)
+    size = len(line.encode())
+    if line and limit - size >= _SPARE:  # sizes are bounds until rendered: gaps that closed left room
+        choice.fill_again(size)
+        fuller = _render(choice)
+        if len(fuller.encode()) <= limit:  # no bound any more: a new item may part two that shared a tag
+            line = fuller
+    return line or _head(found, limit)
+
+
+def _head(found: list[tuple[str, str]], limit: int) -> str:
+    """Where nothing weighs anything (emoji alone, punctuation, no text): the start of it, as it is."""
+    kind = found[0][0]
+    text = " ".join(" ".join(text for _, text in found).split())
+    return f"{kind}: {clip(text, limit - len(kind.encode()) - 2 - len(GAP.encode()))}{GAP}"
+
+
+def _render(choice: Choice) -> str:
+    """The line: each item that has something, in order, with ``…`` for what is missing."""
+    chosen: list[list[Taken]] = [[] for _ in choice.items]
+    for number in sorted(choice.taken):
+        chosen[choice.segments[number].item].append(choice.taken[number])
+    out: list[str] = []
+    kind, skipped = "", False
+    for place, taken in enumerate(chosen):
+        if not taken:
+            skipped = True
+            if out and not out[-1].endswith(GAP):
+                out[-1] = out[-1].rstrip(_LOOSE) + GAP
+            continue
+        text = _text(choice, place, taken)
+        if skipped and not out and not text.startswith(GAP):
+            text = GAP + text
+        opened = choice.items[place].kind
+        if opened == kind and (out[-1].endswith(GAP) or text.startswith(GAP)):
+            out[-1] = f"{out[-1].rstrip(_LOOSE + GAP)}{GAP} {text.lstrip(GAP)}"  # one tag for both: a gap parts them anyway
+        else:
+            out.append(f"{opened}: {text}")
+        kind = opened
+    return "\n".join(out)
+
+
+_CLOSED: Final = ".!?:;,。！？、，：；…"
+"""What may stand before a line break that is shown as a space: without it two lines would read as one sentence."""
+_LOOSE: Final = " ,;:.-\n，。、；："
+"""Punctuation whose place a gap takes."""
+
+
+def _text(choice: Choice, place: int, taken: list[Taken]) -> str:
+    """The windows of one item as text."""
+    item, text = choice.items[place], choice.words.text
+    start, stop = choice.words.span(item.low, item.high)
+    first = taken[0].window
+    out = GAP if first.before or text[start : first.start].strip(_LOOSE) else ""
+    end, after = -1, ""
+    for _, window, _ in taken:
+        if end >= 0:
+            between = text[end : window.start]
+            joined = not after and not window.before and (not between.strip(" ") or (between == " \n " and out[-1] in _CLOSED))
+            out = out + (" " if between else "") if joined else f"{out.rstrip(_LOOSE + GAP)}{GAP} "
+        piece = text[window.start : window.end]
+        out += f"{window.before}{piece.rstrip(_LOOSE) if window.after else piece}{window.after}"
+        end, after = window.end, window.after
+    if text[end:stop].strip(_LOOSE):
+        out = out.rstrip(_LOOSE + GAP) + GAP
+    return out.replace(" \n ", " ").replace("\x01", " ")

@@ -1,0 +1,203 @@
+"""Text made plain before anything is picked from it: valid Unicode, no control codes, secrets masked, blobs as a marker.
+
+Of a huge text only the head and the tail are looked at, so time and memory do not grow with a 50 MB message. Newlines are kept,
+all other white space becomes single spaces. Knows nothing of kinds and limits. Called by ``local.py``; ``mask`` and ``clip`` by
+whoever shows or sends text.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+from unicodedata import combining
+
+from ..core.records import clean
+
+SIDE: Final = 65_536
+"""Characters looked at from each end of a huge text."""
+
+_MASKED: Final = "[secret]"
+_PREFIXES: Final = (
+    "sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "AKIA", "ASIA", "AIza", "eyJ",
+    "earer ", "EARER ", "asic ", "PRIVATE KEY",
+)  # fmt: skip
+_KNOWN: Final = re.compile(
+    r"\b(?:sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}"
+    r"|(?:AKIA|ASIA)[0-9A-Z]{12,}|AIza[\w-]{30,}|eyJ[\w-]{10,}\.[\w-]{10,}(?:\.[\w-]*)?)"
+)
+_BEARER: Final = re.compile(r"\b(bearer|basic)(\s+)(?=[\w.~+/-]{0,200}?\d)[\w.~+/=-]{12,}", re.IGNORECASE)
+_IN_URL: Final = re.compile(r"(://[^\s/:@]{0,100}:)[^\s/@]{1,200}(?=@)")
+_PRIVATE_KEY: Final = re.compile(
+    r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----(?:(?!-----END)[^\0]){0,20000}(?:-----END [A-Z0-9 ]{0,40}-----)?"
+)
+
+_IS: Final = re.compile("[:=：]")
+_NAME_HINTS: Final = (
+    "assw", "ASSW", "assp", "ASSP", "pwd", "PWD", "ecret", "ECRET", "oken", "OKEN", "_key", "_KEY", "-key", "-Key", "i key", "I key",
+    "s key", "e key", "ApiKey", "apiKey", "apikey", "APIKEY", "redential", "REDENTIAL", "enha", "ENHA", "contrase",
+    "арол", "密", "パスワード", "비밀번호",
+)  # fmt: skip
+_PASSWORDS: Final = (
+    "password", "passwd", "passphrase", "passwort", "pwd", "senha", "contraseña", "пароль", "密码", "密碼", "パスワード", "비밀번호",
+)  # fmt: skip
+_KEYS: Final = (
+    "secret", "token", "credential", "credentials", "apikey",
+    *(f"{a}{b}key" for a in ("api", "access", "private", "auth", "secret", "signing", "encryption") for b in ("_", "-", " ", "")),
+)  # fmt: skip
+_VALUE: Final = re.compile(r"""\s?\\{0,3}(?:"([^"\\\n]{1,2000})|'([^'\\\n]{1,2000})|([^\s,;"'}&\\]{1,2000}))""")
+
+
+def mask(text: str) -> str:
+    """The text with what looks like a password, key or token replaced by ``[secret]``.
+
+    Lines are shown and sent to models long after; the log itself stays word for word. Known prefixes are masked anywhere, opaque
+    values only behind a name such as ``api_key``: a mask over every random string would hide the commit hashes people look for.
+    """
+    has = text.__contains__
+    if any(map(has, _PREFIXES)):
+        if has("PRIVATE KEY-----"):
+            text = _PRIVATE_KEY.sub(_MASKED, text)
+        text = _KNOWN.sub(_MASKED, text)
+        text = _BEARER.sub(rf"\1\2{_MASKED}", text)
+    if has("://") and has("@"):
+        text = _IN_URL.sub(rf"\1{_MASKED}", text)
+    return _mask_named(text) if any(map(has, _NAME_HINTS)) else text
+
+
+def _mask_named(text: str) -> str:
+    """Values behind ``=`` or ``:`` whose name says that they are secret. Quotes stay: masked JSON must still be JSON.
+
+    A search for the two signs is some ten times faster than one for the names.
+    """
+    out: list[str] = []
+    done = 0
+    for match in _IS.finditer(text):
+        at = match.start()
+        if at < done:
+            continue
+        name = text[max(at - 24, 0) : at].rstrip("\\\"' ").lower()
+        plainly = name.endswith(_PASSWORDS)
+        if (plainly or name.endswith(_KEYS)) and (value := _VALUE.match(text, at + 1)) and _is_secret(value[value.lastindex or 0], plainly):
+            start, stop = value.span(value.lastindex or 0)
+            out += text[done:start], _MASKED
+            done = stop
+    return "".join(out) + text[done:] if out else text
+
+
+def _is_secret(value: str, plainly: bool) -> bool:
+    """Of a password any value; else ``token: str`` and ``tokens: 1532`` are code, and a secret is long and mixed."""
+    if value.startswith(_MASKED):
+        return False
+    return len(value) > 2 if plainly else len(value) >= 8 and not value.isalpha() and not value.isdigit()
+
+
+_BLOB: Final = re.compile(r"(?:[A-Za-z0-9+/_-]{60,}+={0,2}+(?:\\n|[\r\n])*+)++[A-Za-z0-9+/_-]*={0,2}")
+_DATA_URL: Final = re.compile(r"data:[\w.+/;=-]{0,80};base64,[A-Za-z0-9+/_=-]*")
+_LEAST_BLOB: Final = 100
+_LEAST_HEX: Final = 129
+"""Characters: a SHA-512 in hex has 128 and is a name someone may look for."""
+
+
+def shrink_blobs(text: str) -> str:
+    """Long base64 or hex as a marker with its length: no one searches for it, and it would fill the line."""
+    if "base64," in text:
+        text = _DATA_URL.sub(lambda match: f"[base64, {len(match[0]) - match[0].index('base64,') - 7} bytes]", text)
+    # A run of 60 covers one whole aligned stretch of 30: looking at those is ten times faster than running the pattern everywhere.
+    for at in range(0, len(text) - 29, 30):
+        piece = text[at : at + 30]
+        if " " not in piece and piece.isascii() and "\n" not in piece:
+            return _BLOB.sub(_blob_marker, text)
+    return text
+
+
+def _blob_marker(match: re.Match[str]) -> str:
+    blob = match[0]
+    marker = _marker(blob[:400], len(blob))
+    return f"{marker}\n" if marker and blob.endswith("\n") else marker or blob
+
+
+def _marker(sample: str, size: int) -> str:
+    """``[base64, n bytes]``, or nothing where the run is a long path, a ruler or a word list rather than a blob."""
+    if size < _LEAST_BLOB:
+        return ""
+    if not sample.strip("0123456789abcdefABCDEF\r\n"):
+        return f"[hex, {size} bytes]" if size >= _LEAST_HEX else ""
+    mixed = any(c.isdigit() for c in sample) and sample.upper() != sample and sample.lower() != sample
+    return f"[base64, {size} bytes]" if mixed and sample.count("/") + sample.count("-") + sample.count("_") <= len(sample) // 8 else ""
+
+
+_ANSI: Final = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)?|.)?")
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
+_BOLD: Final = re.compile(r"(?<![\w/*])\*\*(?=[^\s*/])([^*\n]{1,200})(?<!\s)\*\*(?![\w/*])")
+
+
+def plain(text: str) -> str:
+    """The text to pick from: both ends of a huge one, cleaned, masked, blobs shortened, white space single, newlines kept."""
+    text = clean(text) if len(text) <= 2 * SIDE else _ends(text)
+    if "\x1b" in text:
+        text = _ANSI.sub("", text)
+    text = shrink_blobs(mask(tidy(text)))
+    return _BOLD.sub(r"\1", text) if "**" in text else text
+
+
+def tidy(text: str) -> str:
+    """The text without control characters and empty space: newlines stay, every other run of white space is one space."""
+    if not text.replace("\n", "").isprintable():
+        text = _CONTROL.sub("", text)  # first: what stood on both sides of one may be spaces
+    elif not ("  " in text or "\n " in text or " \n" in text):
+        return text.strip(" ")  # as it is: lines of ours are, and only looking is ten times faster
+    return "\n".join([" ".join(line.split()) for line in text.split("\n")]) if "\n" in text else " ".join(text.split())
+
+
+def _ends(text: str) -> str:
+    """Head and tail with ``…`` between; a blob that runs out of the head is counted to its end, wherever that is."""
+    head, tail = text[:SIDE], len(text) - SIDE
+    for match in _BLOB.finditer(head):
+        if match.end() == SIDE:
+            whole = _BLOB.match(text, match.start())
+            end = whole.end() if whole else SIDE
+            if marker := _marker(match[0][:400], end - match.start()):
+                head = head[: match.start()] + marker
+                tail = max(tail, end)
+    return f"{clean(head)}\n…\n{clean(text[tail:])}"
+
+
+def clip(text: str, limit: int) -> str:
+    """As much of the text's head as fits ``limit`` bytes of UTF-8, ended between two graphemes where that is near.
+
+    Graphemes are approximated: no cut before a combining mark, a variation selector, a skin tone or the second half of a flag,
+    nor on either side of a joiner.
+    """
+    if len(text) * 4 <= limit:
+        return text
+    head = text[: max(limit, 0)].encode()
+    if len(head) <= limit and len(text) <= limit:
+        return text
+    cut = len(head[:limit].decode("utf-8", "ignore"))
+    for at in range(cut, max(cut - 24, 0), -1):
+        if not _joins(text, at):
+            return text[:at]
+    return text[:cut]
+
+
+def _joins(text: str, at: int) -> bool:
+    """Whether the characters on both sides of ``at`` are one grapheme."""
+    if at >= len(text):
+        return False
+    before, after = text[at - 1], text[at]
+    if after < "\u0300":
+        return False
+    if "\U0001f1e6" <= after <= "\U0001f1ff" and "\U0001f1e6" <= before <= "\U0001f1ff":
+        flags = 1
+        while flags < at and "\U0001f1e6" <= text[at - 1 - flags] <= "\U0001f1ff":
+            flags += 1
+        return flags % 2 == 1
+    return (
+        after == "\u200d"
+        or before == "\u200d"
+        or combining(after) != 0
+        or "\ufe00" <= after <= "\ufe0f"
+        or "\U0001f3fb" <= after <= "\U0001f3ff"
+        or "\U000e0020" <= after <= "\U000e007f"
+        or after in "\u0e31\u0e34\u0e35\u0e36\u0e37\u0e33\u20e3"
+    )
