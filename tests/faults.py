@@ -7,6 +7,7 @@ not touched: a transaction that is left by an exception is lost as it is in a cr
 import contextlib
 import errno
 import os
+import sys
 from pathlib import Path
 from unittest import mock
 
@@ -88,6 +89,8 @@ def disk(at=None, how=disk_error, *, only=None, for_ever=False, landing=0):
 
     def met(name, function):
         def call(self, *args, **options):
+            if sys._getframe(1).f_globals is not vars(files):  # the lock library makes directories of its own accord
+                return function(self, *args, **options)
             return one._meets(name, self.name, lambda: function(self, *args, **options))
 
         return call

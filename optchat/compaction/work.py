@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..storage.store import LOST_TEXT
+from ..storage.loader import LOST_TEXT
 from .compactor import Job
 
 if TYPE_CHECKING:

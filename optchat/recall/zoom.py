@@ -8,7 +8,7 @@ from ..core.errors import AddressError
 from ..core.pages import page_of
 from ..core.render import UNBUILT, many_lines, one_line
 from ..core.tree import Place, parse_address
-from ..storage.store import LOST_TEXT
+from ..storage.loader import LOST_TEXT
 
 if TYPE_CHECKING:
     from ..core.records import Message

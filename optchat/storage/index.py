@@ -10,14 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import sqlite3
 import threading
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ..core.errors import StoreError
-from ..core.records import BUILDERS
+from ..core.records import BUILDERS, MAX_LEVEL, clean
 from ..core.tree import Place
 from . import files
+from .database import DamagedError, connect, told, transaction
 from .log import Spot
 
 if TYPE_CHECKING:
@@ -40,10 +39,6 @@ CREATE TABLE nodes (level INTEGER, idx INTEGER, file INTEGER, offset INTEGER, le
 CREATE TABLE ready (last INTEGER, level INTEGER, bytes INTEGER NOT NULL, PRIMARY KEY (last, level)) WITHOUT ROWID;
 CREATE TABLE damage (id INTEGER PRIMARY KEY, room TEXT, name TEXT, offset INTEGER, reason TEXT);
 """
-
-
-class IndexDamagedError(Exception):
-    """The index cannot be trusted and has to be rebuilt; never leaves the storage room."""
 
 
 class MessageRow(NamedTuple):
@@ -74,7 +69,7 @@ class Ready(NamedTuple):
 
 
 class State(NamedTuple):
-    """The index in a nutshell: ``known`` has the bytes taken in of each room's newest file and today's, by (room, name)."""
+    """The index in a nutshell: ``known`` has the bytes taken in of the day files that matter, by (room, name)."""
 
     generation: int
     total: int
@@ -83,8 +78,8 @@ class State(NamedTuple):
 
 _STATE: Final = """
 SELECT '', (SELECT value FROM meta WHERE key = 'generation'), (SELECT max(id) FROM messages)
-UNION ALL SELECT room, name, known FROM files WHERE room = 'main' AND name = ?1
-UNION ALL SELECT room, name, known FROM files WHERE room = 'tree' AND name = ?1
+UNION ALL SELECT room, name, known FROM files WHERE room = 'main' AND name IN (?1, ?2, ?3)
+UNION ALL SELECT room, name, known FROM files WHERE room = 'tree' AND name IN (?1, ?2, ?3)
 UNION ALL SELECT * FROM (SELECT room, name, known FROM files WHERE room = 'main' ORDER BY name DESC LIMIT 1)
 UNION ALL SELECT * FROM (SELECT room, name, known FROM files WHERE room = 'tree' ORDER BY name DESC LIMIT 1)
 """
@@ -99,11 +94,11 @@ class Index:
         self._file_ids: dict[tuple[str, str], int] = {}
         self._file_names: dict[int, str] = {}
         self._session_ids: dict[str, int] = {}
-        self._writer = self._reader = _connect(path)  # replaced below; keeps close() safe if the second connection fails
+        self._writer = self._reader = connect(path)  # replaced below; keeps close() safe if the second connection fails
         try:
-            self._reader = _connect(path)
+            self._reader = connect(path)
             self.identity = files.identity_of(path)
-            self.ok = self._usable()
+            self.ok = self.usable()
         except BaseException:
             self.close()
             raise
@@ -118,13 +113,13 @@ class Index:
 
     def total(self) -> int:
         """How many messages the log holds; the next id."""
-        row = self._one("SELECT max(id) FROM messages")
-        return 0 if row is None or row[0] is None else int(row[0]) + 1
+        (top,) = _whole(self._one("SELECT max(id) FROM messages"), nulls=True)
+        return 0 if top is None else top + 1
 
     def generation(self) -> int:
         """Changes when the index was rebuilt."""
         row = self._one("SELECT value FROM meta WHERE key = 'generation'")
-        return int(row[0]) if row else 0
+        return int(_whole(row)[0]) if row else 0
 
     def data_version(self) -> int:
         """Changes whenever anyone, in any process, has committed."""
@@ -133,13 +128,19 @@ class Index:
 
     def known(self, room: str) -> dict[str, int]:
         """Bytes of each day file of a room that are in the index, by name."""
-        return dict(self._all("SELECT name, known FROM files WHERE room = ?", (room,)))
+        rows = self._all("SELECT name, known FROM files WHERE room = ?", (room,))
+        return {name: _whole((known,))[0] for name, known in rows}
 
-    def state(self, today: str) -> State:
-        """What an append has to know, in one question however many day files there are."""
-        rows = self._all(_STATE, (today,))
-        (generation, top), known = rows[0][1:], {(room, name): bytes_ for room, name, bytes_ in rows[1:]}
-        return State(int(generation), 0 if top is None else top + 1, {(room, today): 0 for room in ("main", "tree")} | known)
+    def state(self, near: tuple[str, str, str]) -> State:
+        """What an append has to know, in one question however many day files there are.
+
+        ``near``: the day files others may be writing to, whose clock or zone differs from ours. Besides them, the newest matter.
+        """
+        rows = self._all(_STATE, near)
+        generation, top = _whole(rows[0][1:], nulls=True)
+        known = {(room, name): 0 for room in ("main", "tree") for name in near}
+        known.update(((room, name), _whole((bytes_,))[0]) for room, name, bytes_ in rows[1:])
+        return State(generation or 0, 0 if top is None else top + 1, known)
 
     def message_spots(self, first: int, end: int) -> list[tuple[int, Spot | None]]:
         """Where messages [first, end) lie, in order; None for one that is lost."""
@@ -151,13 +152,13 @@ class Index:
         rows = self._all(
             "SELECT id, file, offset, length FROM messages WHERE session = (SELECT id FROM sessions WHERE name = ?) AND id >= ? "
             "ORDER BY id",
-            (session, first),
+            (clean(session), first),
         )
         return [(id_, self._spot(file, offset, length)) for id_, file, offset, length in rows]
 
     def id_of(self, uid: str) -> int | None:
         """The message the host calls ``uid``, if it is logged."""
-        row = self._one("SELECT id FROM uids WHERE uid = ?", (uid,))
+        row = self._one("SELECT id FROM uids WHERE uid = ?", (clean(uid),))
         return int(row[0]) if row else None
 
     def node_spots(self, places: Iterable[Place]) -> dict[Place, Spot]:
@@ -172,11 +173,12 @@ class Index:
     def chars(self, place: Place) -> int | None:
         """Characters of a node's text, or None if it is not built."""
         row = self._one("SELECT chars FROM nodes WHERE level = ? AND idx = ?", place)
-        return int(row[0]) if row else None
+        return int(_whole(row)[0]) if row else None
 
     def leaves(self, first: int, end: int, limit: int) -> list[tuple[int, int]]:
         """(index, characters) of at most ``limit`` built leaves in [first, end), in order."""
-        return self._all("SELECT idx, chars FROM nodes WHERE level = 0 AND idx >= ? AND idx < ? ORDER BY idx LIMIT ?", (first, end, limit))
+        rows = self._all("SELECT idx, chars FROM nodes WHERE level = 0 AND idx >= ? AND idx < ? ORDER BY idx LIMIT ?", (first, end, limit))
+        return [_whole(row) for row in rows]
 
     def any_leaf(self, first: int, end: int) -> bool:
         """Whether any message in [first, end) has its leaf."""
@@ -190,38 +192,17 @@ class Index:
         where = "" if free_bytes is None else "WHERE bytes <= ?"
         bound = (limit,) if free_bytes is None else (free_bytes, limit)
         rows = self._all(f"SELECT last, level, bytes FROM ready {where} ORDER BY last, level LIMIT ?", bound)
-        return [Ready(Place(level, ((last + 1) >> level) - 1), size) for last, level, size in rows]
+        return [_ready(*_whole(row)) for row in rows]
 
     def count(self, table: str) -> int:
         """Rows of one of our tables."""
         row = self._one(f"SELECT count(*) FROM {table}")
         return int(row[0]) if row else 0
 
-    def any_ready(self) -> bool:
-        """Whether any node can be built now."""
-        return self._one("SELECT 1 FROM ready LIMIT 1") is not None
-
     def damage(self, limit: int) -> list[str]:
         """Lines of day files that were stepped over, as ``room/file, byte n: reason``."""
         rows = self._all("SELECT room, name, offset, reason FROM damage ORDER BY id LIMIT ?", (limit,))
         return [f"{room}/{name}, byte {offset}: {reason}" for room, name, offset, reason in rows]
-
-    def all_messages(self) -> Iterator[tuple[int, int]]:
-        """(id, offset or -1) of every message, in order; for ``check`` only."""
-        return self._each("SELECT id, CASE WHEN file IS NULL THEN -1 ELSE offset END FROM messages ORDER BY id")
-
-    def all_nodes(self) -> Iterator[tuple[int, int, int, int]]:
-        """(level, index, bytes, chars) of every node, in order; for ``check`` only."""
-        return self._each("SELECT level, idx, bytes, chars FROM nodes ORDER BY level, idx")
-
-    def all_ready(self) -> Iterator[tuple[int, int]]:
-        """(last, level) of every ready node; for ``check`` only."""
-        return self._each("SELECT last, level FROM ready")
-
-    def _each(self, sql: str) -> Iterator[Any]:
-        """Rows one by one, over a connection of their own: a long walk must not keep readers waiting."""
-        with contextlib.closing(_connect(self.path)) as own, _translated(self.path):
-            yield from own.execute(sql)
 
     def forget(self) -> None:
         """Drop what was remembered of file and session numbers: another process has rebuilt the index."""
@@ -234,16 +215,12 @@ class Index:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
         """All or nothing for a block of writes."""
-        with _translated(self.path):
-            self._writer.execute("BEGIN IMMEDIATE")
-            try:
+        try:
+            with told(self.path), transaction(self._writer):
                 yield
-            except BaseException:
-                self.forget()
-                with contextlib.suppress(sqlite3.Error):
-                    self._writer.execute("ROLLBACK")
-                raise
-            self._writer.execute("COMMIT")
+        except BaseException:
+            self.forget()
+            raise
 
     def wipe(self) -> None:
         """Empty all tables (creating what is missing) and start a new generation; inside a transaction."""
@@ -271,7 +248,9 @@ class Index:
             self._writer.executemany("INSERT OR IGNORE INTO uids VALUES (?, ?)", uids)
         if ready:
             self._writer.executemany(
-                "INSERT OR IGNORE INTO ready SELECT ?1, 0, ?2 WHERE NOT EXISTS (SELECT 1 FROM nodes WHERE level = 0 AND idx = ?1)",
+                "INSERT INTO ready SELECT ?1, 0, ?2 WHERE NOT EXISTS (SELECT 1 FROM nodes WHERE level = 0 AND idx = ?1) "
+                # One that was lost and is found has another size than the line that stood for it.
+                "ON CONFLICT (last, level) DO UPDATE SET bytes = (SELECT bytes FROM messages WHERE id = excluded.last)",
                 [(r.id, r.bytes) for r in rows],
             )
 
@@ -286,7 +265,7 @@ class Index:
         )
         if not ready:
             return
-        self._writer.executemany("DELETE FROM ready WHERE last = ? AND level = ?", [(r.place.end - 1, r.place.level) for r in rows])
+        self.drop_ready(r.place for r in rows)
         parents = {r.place.parent for r in rows}
         self._writer.executemany(
             "INSERT OR IGNORE INTO ready SELECT ?3, ?1, a.bytes + b.bytes + 1 FROM nodes a, nodes b "
@@ -294,6 +273,10 @@ class Index:
             "AND NOT EXISTS (SELECT 1 FROM nodes WHERE level = ?1 AND idx = ?2)",
             [(place.level, place.index, place.end - 1) for place in parents],
         )
+
+    def drop_ready(self, places: Iterable[Place]) -> None:
+        """These nodes are built: nobody need build them."""
+        self._writer.executemany("DELETE FROM ready WHERE last = ? AND level = ?", [(place.end - 1, place.level) for place in places])
 
     def rebuild_ready(self) -> None:
         """Fill the ready table from messages and nodes in one pass; for bulk loading."""
@@ -336,32 +319,30 @@ class Index:
 
     # -- inside
 
-    def _usable(self) -> bool:
+    def usable(self) -> bool:
         """Whether the file is an index of our version; anything else is rebuilt."""
-        try:
-            row = self._reader.execute("SELECT value FROM meta WHERE key = 'version'").fetchone()
-        except sqlite3.OperationalError as error:
-            if "no such table" in str(error):
-                return False
-            raise
+        if self._one("SELECT 1 FROM sqlite_master WHERE name = 'meta'") is None:
+            return False
+        row = self._one("SELECT value FROM meta WHERE key = 'version'")
         return row is not None and row[0] == VERSION
 
     def _one(self, sql: str, values: tuple[Any, ...] = ()) -> Any:
-        with self._read_mutex, _translated(self.path):
+        with self._read_mutex, told(self.path):
             return self._reader.execute(sql, values).fetchone()
 
     def _all(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
-        with self._read_mutex, _translated(self.path):
+        with self._read_mutex, told(self.path):
             return self._reader.execute(sql, values).fetchall()
 
     def _spot(self, file: int | None, offset: int, length: int) -> Spot | None:
         if file is None:
             return None
-        name = self._file_names.get(file)
-        if name is None:
+        _whole((file, offset, length))
+        if file not in self._file_names:
             self._file_names.update(self._all("SELECT id, name FROM files"))
-            name = self._file_names[file]
-        return Spot(name, offset, length)
+        if file not in self._file_names or min(offset, length) < 0:
+            raise DamagedError(f"{self.path} is damaged: it leads to a place that does not exist", path=self.path)
+        return Spot(self._file_names[file], offset, length)
 
     def _columns(self, room: str, spot: Spot | None) -> tuple[int | None, int, int]:
         return (None, 0, 0) if spot is None else (self._file_id(room, spot.name), spot.offset, spot.length)
@@ -383,33 +364,15 @@ class Index:
         return int(found)
 
 
-def _connect(path: Path) -> sqlite3.Connection:
-    """A connection that syncs as rarely as an index that can be rebuilt allows."""
-    files.make_private(path)
-    with _translated(path):
-        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
-        try:
-            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
-            if mode != "wal":  # network disks: no shared memory between processes
-                connection.execute("PRAGMA journal_mode = DELETE")
-            connection.execute("PRAGMA synchronous = NORMAL")
-            connection.execute("PRAGMA cache_size = -8000")
-        except BaseException:
-            connection.close()
-            raise
-    return connection
+def _whole(row: Any, *, nulls: bool = False) -> Any:
+    """A row of whole numbers as it is: a damaged page can hold anything, and would fail far from here."""
+    for value in row:
+        if type(value) is not int and not (nulls and value is None):
+            raise DamagedError("index.sqlite is damaged: something else stands where a number should be")
+    return row
 
 
-@contextlib.contextmanager
-def _translated(path: Path) -> Iterator[None]:
-    """SQLite's errors in two kinds: the index is damaged (rebuild it), or the disk refuses (tell the user)."""
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        if any(sign in str(error) for sign in ("no such table", "no such column", "malformed", "has no column")):
-            raise IndexDamagedError(str(error)) from error
-        raise StoreError(
-            f"cannot use {path}: {error}", path=path, hint="Check that the disk has space and that you may write in its directory"
-        ) from error
-    except sqlite3.DatabaseError as error:
-        raise IndexDamagedError(str(error)) from error
+def _ready(last: int, level: int, size: int) -> Ready:
+    if not 0 <= level <= MAX_LEVEL or (last + 1) & ((1 << level) - 1) or last < 0:
+        raise DamagedError("index.sqlite is damaged: it wants a line built that the tree cannot have")
+    return Ready(Place(level, ((last + 1) >> level) - 1), size)

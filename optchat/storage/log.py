@@ -6,6 +6,7 @@ lies is the index's to know, and taking the write lock is the caller's.
 
 from __future__ import annotations
 
+from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import files
@@ -27,6 +28,14 @@ class Spot(NamedTuple):
 def day_name(now: datetime) -> str:
     """The day file that is written to at this local time."""
     return f"{now.date().isoformat()}.jsonl"
+
+
+def names_near(now: datetime) -> tuple[str, str, str]:
+    """The day files that may be written to at this moment, in some time zone or by a clock that is a little off."""
+    today = now.date().toordinal()
+    days = (date.fromordinal(min(max(day, 1), date.max.toordinal())) for day in (today - 1, today, today + 1))
+    before, here, after = (f"{day.isoformat()}.jsonl" for day in days)
+    return before, here, after
 
 
 class DayLog:

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import re
-import sqlite3
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from ..core.errors import StoreError
 from . import files
+from .database import DamagedError, connect, told, transaction
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
@@ -30,20 +31,22 @@ _WORD: Final = re.compile(r"\w+")
 
 
 class Search:
-    """The open full-text index."""
+    """The full-text index. Opened when first used: trouble with it must not keep anybody from saying something."""
 
     def __init__(self, path: Path, log_mark: Callable[[], int]) -> None:
         """``log_mark`` tells one log from another (0: still empty), so that a restored or swapped log is not searched as the old one."""
         self.path = path
         self._log_mark = log_mark
         self._mutex = threading.Lock()
-        self._connection = self._open()
-        self._identity = files.identity_of(path)
+        self._connection: sqlite3.Connection | None = None
+        self._identity: tuple[int, int] | None = None
+        self._closed = False
 
     def close(self) -> None:
         """Close the connection."""
         with self._mutex:
-            self._connection.close()
+            self._closed = True
+            self._let_go()
 
     def indexed(self) -> int:
         """Messages [0, n) are searchable; 0 where the index has yet to be made."""
@@ -55,10 +58,12 @@ class Search:
     def add(self, first: int, texts: list[str]) -> None:
         """Make messages from ``first`` on searchable; by the holder of the compactor's lock only."""
         mark = self._log_mark()
-        with self._healed() as connection, self._transaction(connection):
+        with self._healed() as connection, transaction(connection):
             row = _meta(connection)
             if row is None or row[0] != mark or first == 0:
                 self._wipe(connection, mark)
+            elif row[1] != first:
+                return  # another process was faster
             connection.executemany(
                 "INSERT INTO words (rowid, text) VALUES (?, ?)", [(first + k, spaced(text)) for k, text in enumerate(texts)]
             )
@@ -82,49 +87,31 @@ class Search:
 
     # -- inside
 
-    def _open(self) -> sqlite3.Connection:
-        try:
-            return _connect(self.path)
-        except sqlite3.OperationalError as error:
-            raise _refused(self.path, error) from error
-        except sqlite3.DatabaseError:  # not a database: it is derived, so it starts anew
-            self._remove()
-            return _connect(self.path)
-
-    def _remove(self) -> None:
-        files.remove_files(self.path, *(self.path.with_name(f"{self.path.name}{end}") for end in ("-wal", "-shm")))
-
     @contextlib.contextmanager
     def _healed(self) -> Iterator[sqlite3.Connection]:
         """The connection, opened anew where the file was deleted; a damaged file is removed, to be made anew by the compactor."""
         with self._mutex:
-            if files.identity_of(self.path) != self._identity:
-                self._connection.close()
-                self._connection = self._open()
-                self._identity = files.identity_of(self.path)
+            if self._closed:
+                raise StoreError(f"cannot use {self.path}: this memory is closed", path=self.path)
             try:
-                yield self._connection
-            except sqlite3.OperationalError as error:
-                raise _refused(self.path, error) from error
-            except sqlite3.DatabaseError as error:
-                self._connection.close()
-                self._remove()
-                self._connection = self._open()
-                self._identity = files.identity_of(self.path)
-                raise StoreError(
-                    f"{self.path} was damaged ({error}) and is made anew", path=self.path, hint="Search again in a moment"
-                ) from error
+                with told(self.path):
+                    yield self._opened()
+            except DamagedError:
+                self._let_go()
+                files.remove_files(self.path, *(self.path.with_name(f"{self.path.name}{end}") for end in ("-wal", "-shm")))
+                raise
 
-    @contextlib.contextmanager
-    def _transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            with contextlib.suppress(sqlite3.Error):
-                connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
+    def _opened(self) -> sqlite3.Connection:
+        if self._connection is None or files.identity_of(self.path) != self._identity:
+            self._let_go()
+            self._connection = connect(self.path)
+            self._identity = files.identity_of(self.path)
+        return self._connection
+
+    def _let_go(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def _wipe(self, connection: sqlite3.Connection, mark: int) -> None:
         for table in ("words", "meta"):
@@ -165,23 +152,6 @@ def _meta(connection: sqlite3.Connection) -> tuple[int, int] | None:
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is None:
         return None
     row: Any = connection.execute("SELECT log_mark, indexed FROM meta WHERE version = ?", (VERSION,)).fetchone()
-    return None if row is None else (int(row[0]), int(row[1]))
-
-
-def _refused(path: Path, error: sqlite3.Error) -> StoreError:
-    return StoreError(
-        f"cannot use {path}: {error}", path=path, hint="Check that the disk has space and that you may write in its directory"
-    )
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    files.make_private(path)
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
-    try:
-        if connection.execute("PRAGMA journal_mode = WAL").fetchone()[0] != "wal":
-            connection.execute("PRAGMA journal_mode = DELETE")
-        connection.execute("PRAGMA synchronous = NORMAL")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+    if row is None or not all(type(value) is int for value in row):
+        return None
+    return row[0], row[1]

@@ -9,27 +9,31 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import re
 import threading
+import time
 from dataclasses import fields as fields_of
-from typing import TYPE_CHECKING, Final, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from ..core.errors import LockTimeoutError, OptchatError
+from ..core.errors import LockTimeoutError, OptchatError, StoreError
 from ..core.records import (
+    MAX_LEVEL,
     BadLineError,
     Entry,
     Message,
     Node,
+    clean,
     decode_message,
     decode_node,
     encode_message,
     encode_node,
-    message_size,
 )
 from ..core.tree import Place
 from . import files
-from .index import Index, IndexDamagedError, MessageRow, NodeRow, State
-from .log import DayLog, Spot, day_name
+from .database import DamagedError
+from .index import Index, State
+from .loader import Loader, message_row, node_row
+from .log import DayLog, Spot, names_near
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,15 +41,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOCK_WAIT_S: Final = 5.0
-_ROWS_AT_ONCE: Final = 5_000
+_OPEN_WAIT_S: Final = 1.0
 _TEXTS_KEPT: Final = 4_096
-_ID_JUMP_MAX: Final = 10_000_000
-"""A line without checksum whose id lies further ahead than this is damage, not a log with ten million messages missing."""
-
-_CLAIM: Final = re.compile(rb'\{"i":(\d{1,14}),"kind"')
-LOST_BYTES: Final = 64
-LOST_TEXT: Final = "(message {} is lost: the log was damaged there)"
-"""What stands for a message that existed and cannot be read any more; with it the tree goes on."""
 _ENTRY_FIELDS: Final = tuple(field.name for field in fields_of(Entry))
 
 T = TypeVar("T")
@@ -60,21 +57,28 @@ class Store:
         self.clock = clock
         self._progress = progress or (lambda _what, _done, _total: None)
         self.main, self.tree = DayLog(root / "main"), DayLog(root / "tree")
-        for directory in (root, self.main.directory, self.tree.directory):
-            files.make_dir(directory)
+        self._make_dirs()
         self.lock = files.Lock(root / "write.lock")
         self._mutex = threading.Lock()
+        self._holder = 0  # the thread that holds the lock
+        self._closed = False
+        self._suspect = False  # the index was found damaged; it is made anew at the next lock
+        self._torn: dict[tuple[str, str], tuple[int, int]] = {}  # (size, known) of day files that end in a torn line
+        self._failed: list[Message] = []  # the last batch, if it could not be written
         self._retired: list[Index] = []
         self._texts: dict[Place, str] = {}
         self._index_path = root / "index.sqlite"
+        self._generation = 0
         self._index = self._open_index()
-        self._generation = self._index.generation() if self._index.ok else 0
-        if self._behind():
-            with self.locked(everything=True):
-                pass
+        try:
+            self._follow_log()
+        except BaseException:
+            self.close()
+            raise
 
     def close(self) -> None:
         """Close the index; what is acknowledged is on disk already."""
+        self._closed = True
         for index in (*self._retired, self._index):
             index.close()
 
@@ -91,26 +95,50 @@ class Store:
         if not entries:
             return []
         with self.locked(timeout_s=timeout_s):
+            landed = self._landed(entries) if self._failed else []
             now = self.clock()
-            stamp, first = now.isoformat(timespec="seconds"), self._index.total()
-            messages = [_placed(entry, first + k, stamp) for k, entry in enumerate(entries)]
-            spots = self.main.append([encode_message(message) for message in messages], now)
-            with self._index_follows():
-                self._index.add_messages([_message_row(m, s) for m, s in zip(messages, spots, strict=True)], "main")
-                self._index.set_known("main", spots[-1].name, spots[-1].offset + spots[-1].length + 1)
-        return messages
+            stamp, first = now.isoformat(timespec="seconds"), self.total()
+            messages = [_placed(entry, first + k, stamp) for k, entry in enumerate(entries[len(landed) :])]
+            try:
+                spots = self.main.append([encode_message(message) for message in messages], now)
+            except StoreError:
+                self._failed = [*landed, *messages]
+                raise
+            if spots:
+                with self._index_follows():
+                    self._index.add_messages([message_row(m, s) for m, s in zip(messages, spots, strict=True)], "main")
+                    self._index.set_known("main", spots[-1].name, spots[-1].offset + spots[-1].length + 1)
+        return [*landed, *messages]
+
+    def _landed(self, entries: list[Entry]) -> list[Message]:
+        """Those of the entries that are in the log though writing them failed.
+
+        A disk that refuses to write and then even to be cut back leaves whole lines behind, which are messages to everybody else.
+        Said once more, they would be there twice.
+        """
+        failed, self._failed = self._failed, []
+        landed: list[Message] = []
+        for entry, message in zip(entries, failed, strict=False):
+            if _placed(entry, message.id, message.date) != message or self.message(message.id) != message:
+                break
+            landed.append(message)
+        return landed
 
     def commit(self, nodes: list[Node], *, timeout_s: float = LOCK_WAIT_S) -> list[Node]:
         """Append nodes as one write and one fsync; those that were not built before, in the meantime perhaps by another process."""
         with self.locked(timeout_s=timeout_s):
-            built = self._index.node_spots(Place(node.level, node.index) for node in nodes)
-            fresh = list({Place(node.level, node.index): node for node in nodes if Place(node.level, node.index) not in built}.values())
+            now = self.clock()
+            stamped = {Place(node.level, node.index): _stamped(node, now.isoformat(timespec="seconds")) for node in nodes}
+            built = self.read(lambda index: index.node_spots(stamped))
+            if built:  # they need not be asked for again, or the compactor would never rest
+                with self._index_follows():
+                    self._index.drop_ready(built)
+            fresh = [node for place, node in stamped.items() if place not in built]
             if not fresh:
                 return []
-            now = self.clock()
             spots = self.tree.append([encode_node(node) for node in fresh], now)
             with self._index_follows():
-                self._index.add_nodes([_node_row(n, s) for n, s in zip(fresh, spots, strict=True)], "tree")
+                self._index.add_nodes([node_row(n, s) for n, s in zip(fresh, spots, strict=True)], "tree")
                 self._index.set_known("tree", spots[-1].name, spots[-1].offset + spots[-1].length + 1)
         return fresh
 
@@ -120,13 +148,21 @@ class Store:
 
         ``everything``: compare every day file, not only those an append can have touched.
         """
+        if self._holder == threading.get_ident():  # a block inside finds the index gone, and would wait for itself
+            if everything:
+                self._catch_up(everything=True)
+            yield
+            return
+        until = time.monotonic() + timeout_s
         if not self._mutex.acquire(timeout=timeout_s):
             raise LockTimeoutError(f"cannot write to {self.root}: another thread has been writing for {timeout_s:g} s", path=self.root)
         try:
-            with self.lock.held(timeout_s):
+            with self.lock.held(max(0.0, until - time.monotonic())):
+                self._holder = threading.get_ident()
                 self._catch_up(everything=everything)
                 yield
         finally:
+            self._holder = 0
             self._mutex.release()
 
     def rebuild_index(self) -> None:
@@ -138,13 +174,14 @@ class Store:
 
     def read(self, question: Callable[[Index], T]) -> T:
         """Ask the index, healing it first if it is missing, damaged, or was replaced by another process."""
-        if files.identity_of(self._index_path) != self._index.identity or not self._index.ok:
+        self._must_be_open()
+        if files.identity_of(self._index_path) != self._index.identity or not self._index.ok or self._suspect:
             with self.locked(everything=True):
                 pass
         try:
             return question(self._index)
-        except IndexDamagedError:
-            self.rebuild_index()
+        except DamagedError as error:
+            self._mistrust(str(error))
             return question(self._index)
 
     def total(self) -> int:
@@ -153,6 +190,7 @@ class Store:
 
     def messages(self, first: int, end: int) -> Iterator[Message | None]:
         """Messages [first, end) in order, read in bounded portions; None for one that is lost."""
+        first, end = max(0, first), min(end, 1 << MAX_LEVEL)
         for start in range(first, end, 256):
             stop = min(end, start + 256)
             yield from self._load_messages(lambda index, a=start, b=stop: index.message_spots(a, b))  # type: ignore[misc]
@@ -233,46 +271,75 @@ class Store:
         try:
             with self._index.transaction():
                 yield
-        except IndexDamagedError:
-            self._index.ok = False  # rebuilt at the next lock
+        except DamagedError as error:
+            logger.warning("optchat: %s", error)
+            self._suspect = True
         except OptchatError as error:
             logger.warning("optchat: the index is behind and will catch up: %s", error)
 
+    def _must_be_open(self) -> None:
+        if self._closed:
+            raise StoreError(f"cannot use {self.root}: this memory is closed", path=self.root)
+
+    def _make_dirs(self) -> None:
+        for directory in (self.root, self.main.directory, self.tree.directory):
+            files.make_dir(directory)
+
     def _open_index(self) -> Index:
-        try:
+        # Under the lock if it can be had: a damaged index may be in the middle of being replaced.
+        if not self.lock.acquire(_OPEN_WAIT_S):
             return Index(self._index_path)
-        except IndexDamagedError:  # not a database at all
-            with self.lock.held(LOCK_WAIT_S):
-                return self._reopened()
+        try:
+            return self._reopened()
+        finally:
+            self.lock.release()
+
+    def _follow_log(self) -> None:
+        """At open: take in what the day files have beyond the index. A lock that is stuck just now is no reason to refuse memory."""
+        if not self._behind():
+            return
+        try:
+            with self.locked(timeout_s=LOCK_WAIT_S, everything=True):
+                pass
+        except LockTimeoutError as error:
+            logger.warning("optchat: the newest messages are not shown yet: %s", error)
 
     def _behind(self) -> bool:
         """Whether any day file differs in size from what the index knows."""
         if not self._index.ok:
             return True
         try:
+            self._generation = self._index.generation()
             return any(log.sizes() != self._index.known(log.room) for log in (self.main, self.tree))
-        except IndexDamagedError:
-            self._index.ok = False
+        except DamagedError:
+            self._suspect = True
             return True
 
     def _catch_up(self, *, everything: bool) -> None:
         """Under the lock: the right index, and in it all that the day files hold."""
+        self._must_be_open()
         if files.identity_of(self._index_path) != self._index.identity:
+            self._make_dirs()
             self._retired.append(self._index)  # other threads may be reading from it
             self._index = self._reopened()
         try:
-            if self._index.ok:
-                state = self._index.state(self._today())
+            if (self._index.ok or self._made_by_another()) and not self._suspect:
+                state = self._index.state(self._near())
                 self._notice(state.generation)
                 if self._take_in(self._sizes(state, everything=everything), state):
                     return
-        except IndexDamagedError as error:
-            logger.warning("optchat: %s is damaged (%s) and is made anew", self._index_path, error)
+        except DamagedError as error:
+            logger.warning("optchat: %s; it is made anew", error)
             self._replace_index()
         self._rebuild()
 
-    def _today(self) -> str:
-        return day_name(self.clock())
+    def _made_by_another(self) -> bool:
+        """Whether an index that was empty when we opened it has been filled since."""
+        self._index.ok = self._index.usable()
+        return self._index.ok
+
+    def _near(self) -> tuple[str, str, str]:
+        return names_near(self.clock())
 
     def _notice(self, generation: int) -> None:
         """Forget what was remembered of an index that another process has rebuilt since."""
@@ -295,19 +362,20 @@ class Store:
         """Add what the day files have beyond the index; False if the index is ahead of them, that is: wrong."""
         if any(size < known for size, known in sizes.values()):
             return False
-        more = [(key, known) for key, (size, known) in sizes.items() if size > known]
+        more = [(key, size, known) for key, (size, known) in sizes.items() if size > known and self._torn.get(key) != (size, known)]
         if more:
             with self._index.transaction():
-                loader = _Loader(self._index, ready=True)
-                for (room, name), known in more:
-                    loader.load(self.main if room == "main" else self.tree, name, known)
+                loader = Loader(self._index, ready=True)
+                for key, size, known in sorted(more):
+                    taken = loader.load(self.main if key[0] == "main" else self.tree, key[1], known)
+                    self._torn[key] = (size, taken)  # what is left of a torn line is not read again at every append
                 loader.fill_lost(state.total)
         return True
 
     def _reopened(self) -> Index:
         try:
             return Index(self._index_path)
-        except IndexDamagedError:
+        except DamagedError:
             self._remove_index()
             return Index(self._index_path)
 
@@ -323,18 +391,20 @@ class Store:
     def _rebuild(self) -> None:
         try:
             self._fill_index()
-        except IndexDamagedError:
+        except DamagedError:
             self._replace_index()
             self._fill_index()
+        self._suspect = False
         self._generation = self._index.generation()
         self._texts.clear()
+        self._torn.clear()
 
     def _fill_index(self) -> None:
         everything = [(log, name, size) for log in (self.main, self.tree) for name, size in log.sizes().items()]
         total, done = sum(size for _, _, size in everything), 0
         with self._index.transaction():
             self._index.wipe()
-            loader = _Loader(self._index, ready=False)
+            loader = Loader(self._index, ready=False)
             for log, name, size in everything:
                 loader.load(log, name, 0, lambda at, base=done: self._progress("index", base + at, total))  # type: ignore[misc]
                 done += size
@@ -344,72 +414,18 @@ class Store:
             self._progress("index", total, total)
 
 
-class _Loader:
-    """Reads day files into the index, inside the caller's transaction."""
-
-    def __init__(self, index: Index, *, ready: bool) -> None:
-        self.index = index
-        self.ready = ready
-        self.claimed = 0
-        self.top = index.tops()[0]
-
-    def load(self, log: DayLog, name: str, offset: int, progress: Callable[[int], None] | None = None) -> None:
-        """Take in one day file from an offset on. A torn last line stays outside until somebody appends after it."""
-        read = self._message_row if log.room == "main" else self._node_row
-        add = self.index.add_messages if log.room == "main" else self.index.add_nodes
-        rows: list[MessageRow] | list[NodeRow] = []
-        known = offset
-        for piece in log.scan(name, offset):
-            try:
-                if piece.line:
-                    rows.append(read(piece.line, Spot(name, piece.offset, len(piece.line))))  # type: ignore[arg-type]
-            except BadLineError as error:
-                if not piece.ended:
-                    break
-                self._claim(piece.line, error)
-                self.index.note_damage(log.room, name, piece.offset, str(error))
-            known = piece.offset + len(piece.line) + piece.ended
-            if len(rows) >= _ROWS_AT_ONCE:
-                add(rows, log.room, ready=self.ready)  # type: ignore[arg-type]
-                rows.clear()
-                if progress:
-                    progress(known)
-        add(rows, log.room, ready=self.ready)  # type: ignore[arg-type]
-        self.index.set_known(log.room, name, known)
-
-    def fill_lost(self, first: int) -> None:
-        """Give a place to every message from ``first`` on that existed and cannot be read, so that ids never shift."""
-        messages, leaves = self.index.tops()
-        total = max(messages, min(max(leaves, self.claimed), messages + _ID_JUMP_MAX))
-        lost = [MessageRow(id_, None, LOST_BYTES, "", "") for id_ in self.index.lost_ids(first, total)]
-        self.index.add_messages(lost, "main", ready=self.ready)
-
-    def _message_row(self, line: bytes, spot: Spot) -> MessageRow:
-        message = decode_message(line)
-        if message.id > self.top + _ID_JUMP_MAX:
-            raise BadLineError(f"message {message.id}: its number is far beyond the log")
-        self.top = max(self.top, message.id + 1)
-        return _message_row(message, spot)
-
-    def _claim(self, line: bytes, error: BadLineError) -> None:
-        """Keep the id a damaged line still shows: its message was acknowledged, and nodes may cover it."""
-        shown = _CLAIM.match(line)
-        claimed = int(shown[1]) if shown and error.id is None else error.id
-        if claimed is not None and claimed <= self.top:
-            self.top = self.claimed = max(self.top, claimed + 1)
-
-    def _node_row(self, line: bytes, spot: Spot) -> NodeRow:
-        return _node_row(decode_node(line), spot)
-
-
 def _placed(entry: Entry, id_: int, stamp: str) -> Message:
-    fields = {name: getattr(entry, name) for name in _ENTRY_FIELDS}
-    return Message(id=id_, **(fields | {"date": entry.date or stamp}))
+    """The message an entry becomes. Half characters go here, before anything is written: the index would fail after the log had it."""
+    fields = {name: _cleaned(getattr(entry, name)) for name in _ENTRY_FIELDS}
+    fields["date"] = fields["date"] or stamp
+    return Message(id=id_, **fields)
 
 
-def _message_row(message: Message, spot: Spot) -> MessageRow:
-    return MessageRow(message.id, spot, message_size(message.kind, message.text), message.session, message.uid)
+def _stamped(node: Node, stamp: str) -> Node:
+    if node.date and node.text.isascii():
+        return node
+    return replace(node, text=clean(node.text), date=node.date or stamp)
 
 
-def _node_row(node: Node, spot: Spot) -> NodeRow:
-    return NodeRow(Place(node.level, node.index), spot, len(node.text.encode()), len(node.text), node.by)
+def _cleaned(value: Any) -> Any:
+    return clean(value) if isinstance(value, str) and not value.isascii() else value

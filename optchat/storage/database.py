@@ -1,0 +1,105 @@
+"""SQLite as the derived files use it: connections, transactions, and what its errors mean. Knows no tables.
+
+Called by ``index.py`` and ``search.py``. Both files can be made anew at any time, so an error has two meanings only: the file is
+damaged and has to be made anew, or the disk refuses and the user has to be told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import time
+from typing import TYPE_CHECKING, Final
+
+from ..core.errors import StoreError
+from . import files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+BUSY_WAIT_S: Final = 5.0
+
+_REFUSALS: Final = frozenset(
+    {
+        sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_MISUSE,
+        sqlite3.SQLITE_NOLFS, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_TOOBIG,
+    }
+)  # fmt: skip
+_SHORT_READ: Final = 522
+"""SQLITE_IOERR_SHORT_READ: the file ends where a page should be. That is damage, not a disk that fails."""
+
+
+class DamagedError(StoreError):
+    """A derived file cannot be trusted and has to be made anew; handled inside the storage room."""
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection that syncs as rarely as a file that can be made anew allows.
+
+    Raises:
+        DamagedError: the file is no database.
+        StoreError: it cannot be opened or made.
+
+    """
+    files.make_private(path)
+    with told(path):
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_WAIT_S)
+        try:
+            if _journal(connection) != "wal":  # network disks: no shared memory between processes
+                connection.execute("PRAGMA journal_mode = DELETE")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA cache_size = -8000")
+        except BaseException:
+            connection.close()
+            raise
+    return connection
+
+
+def _journal(connection: sqlite3.Connection) -> str:
+    """Switch to a write-ahead log. SQLite does not wait by itself when several processes do this to a new file at once."""
+    until = time.monotonic() + BUSY_WAIT_S
+    while True:
+        try:
+            return str(connection.execute("PRAGMA journal_mode = WAL").fetchone()[0])
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(files.LOCK_POLL_S)
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """All or nothing for a block of writes."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        # Also after a COMMIT that failed: left open, the transaction would lock every process out until this one ends.
+        with contextlib.suppress(sqlite3.Error):
+            connection.execute("ROLLBACK")
+        raise
+
+
+@contextlib.contextmanager
+def told(path: Path) -> Iterator[None]:
+    """SQLite's errors in a block as ours.
+
+    Raises:
+        DamagedError: the file has to be made anew.
+        StoreError: the disk refuses, or the connection is closed.
+
+    """
+    try:
+        yield
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", None)
+        if code is None and isinstance(error, (sqlite3.ProgrammingError, sqlite3.InterfaceError)):
+            raise StoreError(f"cannot use {path}: it is closed", path=path) from error
+        if code is not None and code & 0xFF in _REFUSALS and code != _SHORT_READ:
+            raise StoreError(
+                f"cannot use {path}: {error}", path=path, hint="Check that the disk has space and that you may write in its directory"
+            ) from error
+        raise DamagedError(f"{path} is damaged: {error}", path=path, hint="It is made anew by itself: try again") from error

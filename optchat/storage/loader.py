@@ -1,0 +1,97 @@
+"""Takes day files into the index: at a rebuild all of them, otherwise what they have beyond it.
+
+Steps over what cannot be read and notes it, and gives every message that existed its place, so that ids never shift. Called by
+``store.py`` under the write lock, inside a transaction of the index.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from ..core.records import BadLineError, Message, Node, decode_message, decode_node, message_size
+from ..core.tree import Place
+from .index import Index, MessageRow, NodeRow
+from .log import DayLog, Spot
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_ROWS_AT_ONCE: Final = 5_000
+ID_JUMP_MAX: Final = 1_000_000
+"""A line whose id lies further ahead than this is damage, not a log with a million messages missing."""
+
+_CLAIM: Final = re.compile(rb'\{"i":(\d{1,14}),"kind"')
+LOST_BYTES: Final = 64
+LOST_TEXT: Final = "(message {} is lost: the log was damaged there)"
+"""What stands for a message that existed and cannot be read any more; with it the tree goes on."""
+
+
+class Loader:
+    """Reads day files into the index, inside the caller's transaction."""
+
+    def __init__(self, index: Index, *, ready: bool) -> None:
+        self.index = index
+        self.ready = ready
+        self.claimed = 0
+        self.top = index.tops()[0]
+
+    def load(self, log: DayLog, name: str, offset: int, progress: Callable[[int], None] | None = None) -> int:
+        """Take in one day file from an offset on, and say up to where. A torn last line stays outside until somebody appends after it."""
+        read = self._message_row if log.room == "main" else self._node_row
+        add = self.index.add_messages if log.room == "main" else self.index.add_nodes
+        rows: list[MessageRow] | list[NodeRow] = []
+        known = offset
+        for piece in log.scan(name, offset):
+            try:
+                if piece.line:
+                    rows.append(read(piece.line, Spot(name, piece.offset, len(piece.line))))  # type: ignore[arg-type]
+            except BadLineError as error:
+                if not piece.ended:
+                    break
+                self._claim(piece.line, error)
+                self.index.note_damage(log.room, name, piece.offset, str(error))
+            known = piece.offset + len(piece.line) + piece.ended
+            if len(rows) >= _ROWS_AT_ONCE:
+                add(rows, log.room, ready=self.ready)  # type: ignore[arg-type]
+                rows.clear()
+                if progress:
+                    progress(known)
+        add(rows, log.room, ready=self.ready)  # type: ignore[arg-type]
+        self.index.set_known(log.room, name, known)
+        return known
+
+    def fill_lost(self, first: int) -> None:
+        """Give a place to every message from ``first`` on that existed and cannot be read, so that ids never shift."""
+        messages, leaves = self.index.tops()
+        total = max(messages, min(max(leaves, self.claimed), messages + ID_JUMP_MAX))
+        for start in range(first, total, _ROWS_AT_ONCE):
+            lost = self.index.lost_ids(start, min(total, start + _ROWS_AT_ONCE))
+            self.index.add_messages([MessageRow(id_, None, LOST_BYTES, "", "") for id_ in lost], "main", ready=self.ready)
+
+    def _message_row(self, line: bytes, spot: Spot) -> MessageRow:
+        message = decode_message(line)
+        if message.id > self.top + ID_JUMP_MAX:
+            raise BadLineError(f"message {message.id}: its number is far beyond the log")
+        self.top = max(self.top, message.id + 1)
+        return message_row(message, spot)
+
+    def _claim(self, line: bytes, error: BadLineError) -> None:
+        """Keep the id a damaged line still shows: its message was acknowledged, and nodes may cover it."""
+        shown = _CLAIM.match(line)
+        claimed = int(shown[1]) if shown and error.id is None else error.id
+        if claimed is not None and claimed <= self.top:
+            self.top = self.claimed = max(self.top, claimed + 1)
+
+    def _node_row(self, line: bytes, spot: Spot) -> NodeRow:
+        return node_row(decode_node(line), spot)
+
+
+def message_row(message: Message, spot: Spot) -> MessageRow:
+    """The row of the index that describes a message's line."""
+    return MessageRow(message.id, spot, message_size(message.kind, message.text), message.session, message.uid)
+
+
+def node_row(node: Node, spot: Spot) -> NodeRow:
+    """The row of the index that describes a node's line."""
+    return NodeRow(Place(node.level, node.index), spot, len(node.text.encode()), len(node.text), node.by)
