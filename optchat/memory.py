@@ -62,7 +62,8 @@ class Memory:
         except BaseException:
             self._store.close()
             raise
-        self._view = LiveView(self._store, root / "view.json", settings.view_budget_chars)
+        free_bytes = None if settings.compact_enabled else settings.node_bytes
+        self._view = LiveView(self._store, root / "view.json", settings.view_budget_chars, free_bytes=free_bytes)
         self._mark = 0
         self._closed = threading.Event()
         self._lock = files.Lock(root / "compactor.lock")
@@ -244,7 +245,7 @@ class Memory:
     # -- inside
 
     def _follow(self) -> None:
-        """Lines were built: the view may merge. Failing here harms nobody: the next rendering tries again."""
+        """The tree is complete for now: the view may merge. Failing here harms nobody: the next rendering tries again."""
         try:
             self._view.update(wait_s=LOCK_WAIT_S)
         except OptchatError as error:

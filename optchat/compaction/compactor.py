@@ -58,6 +58,9 @@ class Work(Protocol):
     def extend_search(self, bytes_: int) -> bool:
         """Make a few more messages searchable; whether there were any."""
 
+    def rest(self) -> None:
+        """Nothing is left to build for now."""
+
     def version(self) -> object:
         """Changes whenever any process has logged or built something."""
 
@@ -145,6 +148,7 @@ class Compactor:
             self._urgent += 1
             while keep_on():
                 if not self.step():
+                    self._work.rest()
                     return True
                 on_step()
             return False
@@ -181,7 +185,10 @@ class Compactor:
             self._give_way()
             self._awake = False
             version = self._work.version()
-            if self._stopping or not self.step():
+            if self._stopping:
+                return version
+            if not self.step():
+                self._work.rest()
                 return version
 
     def _sleep(self, seconds: float) -> None:
@@ -236,13 +243,21 @@ class Compactor:
 
     def _cheap(self, job: Job) -> Node:
         """A free node, where the source is short enough to stand for itself, or a local line."""
-        level, index = job.place
-        free = job.source_bytes <= self._options.node_bytes
-        if job.kind:
-            text = f"{job.kind}: {job.sources[0]}" if free else leaf_line(job.kind, job.sources[0], self._options.node_bytes)
+        if job.source_bytes <= self._options.node_bytes:
+            text, by = (f"{job.kind}: {job.sources[0]}" if job.kind else "\n".join(job.sources)), "free"
         else:
-            text = "\n".join(job.sources) if free else merge_lines(job.sources[0], job.sources[1], self._options.node_bytes)
-        return Node(level=level, index=index, text=text, by="free" if free else "local")
+            text, by = self._local(job)
+        return Node(level=job.place.level, index=job.place.index, text=text, by=by)
+
+    def _local(self, job: Job) -> tuple[str, str]:
+        limit = self._options.node_bytes
+        try:
+            if job.kind:
+                return leaf_line(job.kind, job.sources[0], limit), "local"
+            return merge_lines(job.sources[0], job.sources[1], limit), "local"
+        except Exception:  # our own bug, met by one text: without this, nothing after that text would ever be built
+            logger.exception("optchat: line %s was cut instead of summed up", job.place.address)
+            return f"{job.kind}: {job.sources[0]}".removeprefix(": ").encode()[:limit].decode(errors="ignore"), "fallback"
 
     def _written(self, jobs: Sequence[Job]) -> list[Node]:
         """Lines written by the model, at most ``jobs`` calls at once."""

@@ -20,13 +20,13 @@ MESSAGES_AT_ONCE: Final = 1_000
 
 
 class StoreWork:
-    """``Work`` over one store. ``committed`` is called after each commit, for the view to follow."""
+    """``Work`` over one store. ``rested`` is called when nothing is left to build, for the view to follow."""
 
-    def __init__(self, store: Store, search: Search, node_bytes: int, committed: Callable[[], None]) -> None:
+    def __init__(self, store: Store, search: Search, node_bytes: int, rested: Callable[[], None]) -> None:
         self._store = store
         self._search = search
         self._node_bytes = node_bytes
-        self._committed = committed
+        self._rested = rested
 
     def take(self, nodes: int, bytes_: int, *, free_only: bool) -> list[Job]:
         """The next jobs, children before parents and old before new."""
@@ -43,9 +43,12 @@ class StoreWork:
         return [job for job in jobs if job is not None]
 
     def commit(self, nodes: list[Node]) -> None:
-        """Tree log first, then index; then the view may merge."""
+        """Tree log first, then index."""
         self._store.commit(nodes)
-        self._committed()
+
+    def rest(self) -> None:
+        """The tree is complete for now: the view may merge."""
+        self._rested()
 
     def extend_search(self, bytes_: int) -> bool:
         """Make the next messages searchable, at most a thousand and about so many characters."""

@@ -1,7 +1,8 @@
 """The view of a memory as it stands: loaded from ``view.json``, extended to the end of the log, merged in batches and saved.
 
 Only merges are saved. Whoever merges holds the write lock and starts from the saved lines, so all processes show the same view.
-Showing it waits for nobody: what could not be merged in time is merged for that one rendering.
+Showing it waits for nobody: what could not be merged in time is merged for that one rendering. A batch waits until no node is ready
+to be built: while parents of old lines are still missing, only the newest pairs could merge, and merges are never undone.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from ..core.errors import LockTimeoutError
 from ..core.render import FRAME_CHARS, render, weigh
 from ..core.tree import Place, cover
-from ..core.view import Line, Marks, View, open_up
+from ..core.view import Line, Marks, View, open_up, tile
 from ..storage import files, viewfile
 
 if TYPE_CHECKING:
@@ -23,14 +24,17 @@ if TYPE_CHECKING:
 LOW_MARK: Final = 0.75
 """Share of the budget a batch of merges goes down to: a cached prefix then lasts for a quarter of the budget of new lines."""
 
-_LEAVES_AT_ONCE: Final = 4_096
+_LINES_MAX: Final = 4_096
+"""More lines than this are not held as leaves, and are merged without waiting for the tree."""
 
 
 class LiveView:
     """One memory's view. Safe to use from several threads."""
 
-    def __init__(self, store: Store, path: Path, budget: int) -> None:
+    def __init__(self, store: Store, path: Path, budget: int, *, free_bytes: int | None = None) -> None:
+        """``free_bytes``: only nodes with sources of at most so many bytes will be built, so that no batch waits for others."""
         self._store = store
+        self._free_bytes = free_bytes
         self._path = path
         self._budget = budget
         self._marks = Marks(budget - FRAME_CHARS, int(budget * LOW_MARK) - FRAME_CHARS)
@@ -59,7 +63,7 @@ class LiveView:
         with self._mutex:
             self._reload()
             self._extend()
-            if not self._unsaved and self._view.weight(weigh) <= self._marks.high:
+            if self._tree_is_growing() or not (self._unsaved or self._view.weight(weigh) > self._marks.high):
                 return
             try:
                 with self._store.locked(timeout_s=wait_s):
@@ -78,17 +82,24 @@ class LiveView:
             lines = tuple(line.place for line in self._view.lines)
             viewfile.save(self._path, viewfile.SavedView(lines, self._budget, self._generation))
             self._version = files.version_of(self._path)
-            self._unsaved = False
+            self._loaded, self._unsaved = True, False
+
+    def _tree_is_growing(self) -> bool:
+        """Whether a batch should wait for lines that are about to be built; not for ever, where one of them never is."""
+        if len(self._view.lines) > _LINES_MAX:
+            return False
+        return bool(self._store.read(lambda index: index.ready(1, free_bytes=self._free_bytes)))
 
     def _extend(self) -> None:
-        """Bring in the leaves built since. A long tail comes in portions with a batch after each, so that it is never held whole."""
+        """Bring in the leaves built since; for a long stretch, what of it a whole view could show."""
         self._view.total = self._store.total()
         for first, end in self._view.gaps():
-            while leaves := self._store.read(lambda index, a=first, b=end: index.leaves(a, b, _LEAVES_AT_ONCE)):  # type: ignore[misc]
+            leaves = self._store.read(lambda index, a=first, b=end: index.leaves(a, b, _LINES_MAX + 1))  # type: ignore[misc]
+            if len(leaves) <= _LINES_MAX:
                 self._view.insert([Line(Place(0, id_), chars) for id_, chars in leaves])
-                first = leaves[-1][0] + 1  # noqa: PLW2901 -- the rest of this gap
-                if len(leaves) == _LEAVES_AT_ONCE:
-                    self._unsaved |= self._view.fold(self._marks, weigh=weigh, parent=self._line)
+            else:
+                self._view.insert(self._unfold(first, end, self._marks.high))
+                self._loaded = False  # until they are saved, the next update starts again from the saved lines
 
     def _reload(self) -> None:
         """Start from the saved lines, unless they are those we have; fold anew where there are none to use."""
@@ -112,15 +123,19 @@ class LiveView:
         A log whose leaves all fit is shown as its leaves, as by a process that was there from the start and never had to merge.
         """
         total = self._store.total()
-        roots = [line for place in cover(0, total) for line in self._built_under(place)]
-        weight = View(roots, total).weight(weigh)
         for target in (self._marks.high, self._marks.low):
-            lines = open_up(roots, total, target, weigh=weigh, children=self._children, weight=weight)
+            lines = self._unfold(0, total, target)
             if all(line.place.level == 0 for line in lines):
                 break
         else:
             self._unsaved = True
         self._view = View(lines, total)
+
+    def _unfold(self, first: int, end: int, target: int) -> list[Line]:
+        """Messages [first, end) as lines of at most ``target`` characters, from the coarsest built nodes down."""
+        roots = [line for place in cover(first, end) for line in self._built_under(place)]
+        weight = sum(map(weigh, tile(roots, end, first)))
+        return open_up(roots, self._store.total(), target, weigh=weigh, children=self._children, weight=weight)
 
     def _built_under(self, place: Place) -> list[Line]:
         """The coarsest built nodes that cover what is built of ``place``."""
