@@ -7,10 +7,11 @@ to be built: while parents of old lines are still missing, only the newest pairs
 
 from __future__ import annotations
 
+import logging
 import threading
 from typing import TYPE_CHECKING, Final
 
-from ..core.errors import LockTimeoutError
+from ..core.errors import LockTimeoutError, StoreError
 from ..core.render import FRAME_CHARS, render, weigh
 from ..core.tree import Place, cover
 from ..core.view import Line, Marks, View, open_up, tile
@@ -26,6 +27,8 @@ LOW_MARK: Final = 0.75
 
 _LINES_MAX: Final = 4_096
 """More lines than this are not held as leaves, and are merged without waiting for the tree."""
+
+logger = logging.getLogger(__name__)
 
 
 class LiveView:
@@ -43,6 +46,7 @@ class LiveView:
         self._version: tuple[int, int, int] | None = None
         self._loaded = False
         self._unsaved = False
+        self._trouble = ""
         self._mutex = threading.Lock()
 
     def text(self) -> str:
@@ -70,6 +74,11 @@ class LiveView:
                     self._merge()
             except LockTimeoutError:
                 return  # the next update merges; until then each rendering merges for itself
+            except StoreError as error:
+                # A full disk is no reason to show nothing. The merges stay in memory and are saved by the next update that can.
+                if str(error) != self._trouble:
+                    logger.warning("optchat: the view is shown, but not saved: %s", error)
+                self._trouble = str(error)
 
     # -- inside
 
@@ -77,12 +86,13 @@ class LiveView:
         """Under the write lock: from the saved lines to the log's end, merged, saved."""
         self._reload()
         self._extend()
-        if self._view.fold(self._marks, weigh=weigh, parent=self._line) or self._unsaved:
+        self._unsaved |= self._view.fold(self._marks, weigh=weigh, parent=self._line)
+        if self._unsaved:
             self._generation += 1
             lines = tuple(line.place for line in self._view.lines)
             viewfile.save(self._path, viewfile.SavedView(lines, self._budget, self._generation))
             self._version = files.version_of(self._path)
-            self._loaded, self._unsaved = True, False
+            self._loaded, self._unsaved, self._trouble = True, False, ""
 
     def _tree_is_growing(self) -> bool:
         """Whether a batch should wait for lines that are about to be built; not for ever, where one of them never is."""

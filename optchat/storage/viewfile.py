@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import orjson
 
+from ..core.errors import StoreError
 from ..core.records import MAX_LEVEL
 from ..core.tree import Place
 from . import files
@@ -32,18 +33,19 @@ class SavedView:
 
 def load(path: Path) -> SavedView | None:
     """The saved view, or None where there is none that can be used: it is then folded anew."""
-    data = files.read_file(path)
-    if data is None:
-        return None
     try:
-        raw = orjson.loads(data)
+        raw = orjson.loads(files.read_file(path) or b"null")
         lines = tuple(Place(level, index) for level, index in raw["lines"])
         saved = SavedView(lines, int(raw["budget"]), int(raw["generation"]))
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError):
         return None
+    except StoreError:
+        return None  # the view is shown all the same; whoever saves it finds out what is wrong with the file
     end = 0
     for place in lines:
-        if not (_is_count(place.level) and _is_count(place.index) and place.level <= MAX_LEVEL and place.first >= end):
+        if not (_is_count(place.level) and _is_count(place.index) and place.level <= MAX_LEVEL):
+            return None
+        if not end <= place.first < place.end <= 1 << MAX_LEVEL:
             return None
         end = place.end
     return saved if raw.get("version") == VERSION else None

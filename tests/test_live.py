@@ -1,0 +1,278 @@
+"""The view that is kept: saved, reloaded, the same in every process, within its budget, whatever became of its file."""
+
+import json
+
+import faults
+import pytest
+from children import children
+from conftest import assert_sound
+
+from optchat.core.records import Entry
+from optchat.core.render import FRAME_CHARS, weigh
+from optchat.core.settings import Settings
+from optchat.core.tree import cover
+from optchat.core.view import tile
+from optchat.recall import live
+from optchat.storage import files, viewfile
+
+SMALL = Settings(view_budget_chars=4_000)
+
+
+def said(count, start=0):
+    return [Entry(kind="user", text=f"message {k} says something of its own about matter {k * 7919 % 1000}") for k in range(start, start + count)]
+
+
+def grow(memory, count, batch=64):
+    start = memory._store.total()
+    for first in range(start, start + count, batch):
+        memory.record(said(min(batch, start + count - first), first))
+        assert memory.settle(60)
+
+
+def lines_of(memory):
+    return [line.place for line in memory._view.lines()[0]]
+
+
+def assert_tiles(memory):
+    lines, total = memory._view.lines()
+    at = 0
+    for line in tile(lines, total):
+        assert line.place.first == at
+        at = line.place.end
+    assert at == total == memory._store.total()
+    assert len(memory.view()) <= memory.settings.view_budget_chars
+
+
+def test_a_short_log_is_shown_line_by_line_and_nothing_is_saved(memory, root):
+    grow(memory, 20)
+    assert [place.address for place in lines_of(memory)] == [f"{k}+1" for k in range(20)]
+    assert not (root / "view.json").exists()
+
+
+def test_a_long_log_is_merged_down_to_the_low_mark_and_saved(opened, root):
+    memory = opened(settings=SMALL)
+    grow(memory, 200)
+    saved = json.loads((root / "view.json").read_bytes())
+    assert saved["budget"] == 4_000
+    assert_tiles(memory)
+    merged = [weigh(line) for line in memory._view.lines()[0] if list(line.place) in saved["lines"]]
+    assert sum(merged) + FRAME_CHARS <= 4_000
+    assert_sound(memory)
+
+
+def test_between_two_batches_of_merges_the_view_only_grows_at_its_end(opened):
+    memory = opened(settings=SMALL)
+    grow(memory, 120)
+    for _ in range(60):
+        before, generation = memory.view().splitlines()[3:-1], memory._view._generation
+        grow(memory, 1)
+        after = memory.view().splitlines()[3:-1]
+        if memory._view._generation == generation:
+            assert after[: len(before)] == before
+
+
+def test_a_view_reloaded_is_the_same_to_the_letter(opened):
+    memory = opened(settings=SMALL)
+    for _ in range(8):
+        grow(memory, 37)
+        assert opened(settings=SMALL).view() == memory.view()
+
+
+def test_two_processes_show_the_same_view_whoever_merges(opened, root):
+    here = opened(settings=SMALL)
+    code = """
+    memory = Memory.open(sys.argv[1], Settings(view_budget_chars=4000), compact=False)
+    for start in range(0, 600, 100):
+        wait_for("go")
+        first = memory._store.total()
+        memory.record([Entry(kind="talk", text=f"child {k} " + "word " * (k % 9)) for k in range(first, first + 50)])
+        assert memory.settle(60)
+        say(memory.view().encode().hex())
+    """
+    with children() as start:
+        child = start(code, root)
+        for _ in range(6):
+            grow(here, 50)
+            child.tell("go")
+            theirs = bytes.fromhex(child.hear(60)).decode()
+            assert here.view() == theirs
+        child.rest()
+    assert_sound(here)
+
+
+def test_a_larger_budget_opens_the_view_up_and_a_smaller_one_closes_it(opened):
+    memory = opened(settings=SMALL)
+    grow(memory, 400)
+    few = lines_of(memory)
+    larger = opened(settings=Settings(view_budget_chars=12_000))
+    assert len(lines_of(larger)) > 2 * len(few)
+    assert_tiles(larger)
+    smaller = opened(settings=Settings(view_budget_chars=2_000))
+    assert len(lines_of(smaller)) < len(few)
+    assert_tiles(smaller)
+    assert_tiles(opened(settings=SMALL))
+
+
+@pytest.mark.parametrize("budget", [2_000, 2_001, 3_000, 16_000, 200_000])
+def test_any_budget_is_kept_whatever_is_built(opened, root, budget):
+    memory = opened(settings=Settings(view_budget_chars=budget))
+    for _ in range(4):
+        memory.record(said(300, memory._store.total()))
+        assert len(memory.view()) <= budget
+        memory._compactor.step()
+        assert_tiles(memory)
+
+
+def test_ten_thousand_messages_with_nothing_summarized_stay_within_the_smallest_budget(opened):
+    memory = opened(settings=Settings(view_budget_chars=2_000))
+    for first in range(0, 10_000, 1_000):
+        memory.record(said(1_000, first))
+    assert len(memory.view()) <= 2_000
+    assert_tiles(memory)
+
+
+GARBAGE = {
+    "nothing": b"",
+    "no JSON": b"{",
+    "a list": b"[]",
+    "a text": b'"x"',
+    "no lines": b'{"version":1,"generation":1,"budget":4000}',
+    "lines that are none": b'{"version":1,"generation":1,"budget":4000,"lines":[1,2]}',
+    "texts for numbers": b'{"version":1,"generation":1,"budget":4000,"lines":[["0","0"]]}',
+    "truth for numbers": b'{"version":1,"generation":1,"budget":4000,"lines":[[true,false]]}',
+    "negative": b'{"version":1,"generation":1,"budget":4000,"lines":[[0,-1]]}',
+    "overlapping": b'{"version":1,"generation":1,"budget":4000,"lines":[[3,0],[0,2]]}',
+    "out of order": b'{"version":1,"generation":1,"budget":4000,"lines":[[0,5],[0,2]]}',
+    "far away": b'{"version":1,"generation":1,"budget":4000,"lines":[[48,18446744073709551615]]}',
+    "beyond the log": b'{"version":1,"generation":1,"budget":4000,"lines":[[0,100000]]}',
+    "a level too high": b'{"version":1,"generation":1,"budget":4000,"lines":[[49,0]]}',
+    "another version": b'{"version":9,"generation":1,"budget":4000,"lines":[[0,0]]}',
+    "an endless budget": b'{"version":1,"generation":1,"budget":1e999,"lines":[[0,0]]}',
+    "a null budget": b'{"version":1,"generation":1,"budget":null,"lines":[[0,0]]}',
+    "half a character": b'{"version":1,"generation":1,"budget":4000,"lines":[[0,0]],"x":"\\ud83d"}',
+    "no UTF-8": b"\xff\xfe\x00",
+    "an empty view": b'{"version":1,"generation":1,"budget":4000,"lines":[]}',
+}
+
+
+@pytest.mark.parametrize("name", GARBAGE)
+def test_a_view_file_that_is_missing_or_garbage_is_folded_anew(opened, root, name):
+    memory = opened(settings=SMALL)
+    grow(memory, 300)
+    memory.close()
+    (root / "view.json").write_bytes(GARBAGE[name])
+    memory = opened(settings=SMALL)
+    assert_tiles(memory)
+    assert opened(settings=SMALL).view() == memory.view()
+    assert_sound(memory)
+
+
+def test_a_view_file_deleted_under_an_open_memory_is_made_again(opened, root):
+    memory, other = opened(settings=SMALL), opened(settings=SMALL)
+    grow(memory, 200)
+    assert other.view() == memory.view()
+    (root / "view.json").unlink()
+    grow(memory, 10)
+    assert_tiles(memory)
+    assert other.view() == memory.view()
+    assert (root / "view.json").exists()
+
+
+def test_a_view_file_that_cannot_be_read_or_written_does_not_hide_the_view(opened, root):
+    """A directory in its place stands for all that can be wrong with it, also for root."""
+    memory = opened(settings=SMALL)
+    grow(memory, 200)
+    memory.close()
+    (root / "view.json").unlink()
+    (root / "view.json").mkdir()
+    memory = opened(settings=SMALL)
+    assert_tiles(memory)
+    grow(memory, 50)
+    assert_tiles(memory)
+    (root / "view.json").rmdir()
+    assert opened(settings=SMALL).view() == memory.view()
+
+
+def test_merges_that_could_not_be_saved_are_saved_with_the_next_view(opened, root):
+    memory = opened(settings=SMALL)
+    for _ in range(100):
+        with faults.disk(how=faults.no_space, at=0, only="replace") as disk:
+            grow(memory, 1)
+            assert_tiles(memory)
+        if disk.broken:
+            break
+    assert disk.broken
+    shown = memory.view()
+    assert viewfile.load(root / "view.json") is not None
+    assert opened(settings=SMALL).view() == memory.view() == shown
+
+
+def test_a_view_is_shown_while_another_process_keeps_the_lock(opened, root):
+    memory = opened(settings=SMALL)
+    memory.record(said(200))
+    while memory._compactor.step():
+        pass
+    fresh = opened(settings=SMALL)
+    fresh._view._path.unlink(missing_ok=True)
+    with files.Lock(root / "write.lock").held(1):
+        assert len(fresh.view()) <= 4_000
+        assert not fresh._view._path.exists()
+    fresh.view()
+    assert fresh._view._path.exists()
+    assert_tiles(fresh)
+
+
+def test_a_tail_of_many_thousands_is_not_brought_in_leaf_by_leaf(opened, root, monkeypatch):
+    memory = opened(settings=SMALL)
+    grow(memory, 100)
+    saved = (root / "view.json").read_bytes()
+    memory._compactor._work._committed = lambda: None
+    for first in range(100, 8_000, 2_000):
+        memory.record(said(min(2_000, 8_000 - first), first))
+    memory.settle(60)
+    (root / "view.json").write_bytes(saved)
+    monkeypatch.setattr(live, "_LINES_MAX", 512)
+    held = []
+    real = live.View.insert
+    monkeypatch.setattr(live.View, "insert", lambda self, leaves: (real(self, leaves), held.append(len(self.lines)))[0])
+    lagging = opened(settings=SMALL)
+    assert_tiles(lagging)
+    assert max(held) < 512 + 200
+    assert len(lagging._view.lines()[0]) < 200
+    assert opened(settings=SMALL).view() == lagging.view()
+    assert_sound(lagging)
+
+
+def test_a_new_view_of_a_long_log_asks_only_for_the_lines_it_shows(opened, root):
+    memory = opened(settings=SMALL)
+    grow(memory, 4_096, batch=4_096)
+    (root / "view.json").unlink()
+    asked = []
+    fresh = opened(settings=SMALL)
+    real = fresh._store.read
+    fresh._store.read = lambda question: asked.append(question) or real(question)
+    fresh.view()
+    assert len(asked) < 1_000
+
+
+def test_a_line_whose_text_is_damaged_is_shown_as_not_summarized(opened, root):
+    memory = opened(settings=SMALL)
+    grow(memory, 100)
+    memory.close()
+    (day,) = (root / "tree").iterdir()
+    spoiled = day.read_bytes().replace(b"message", b"massage")
+    day.write_bytes(spoiled)
+    memory = opened(settings=SMALL)
+    assert "massage" not in memory.view()
+    assert_tiles(memory)
+    memory.settle(60)
+    assert "not summarized" not in memory.view()
+    assert_tiles(memory)
+    assert memory.check()["disagreements"] == []
+
+
+def test_the_lines_of_a_view_are_a_tiling_by_nodes_of_the_tree(opened):
+    memory = opened(settings=SMALL)
+    grow(memory, 333)
+    lines, total = memory._view.lines()
+    assert [line.place for line in tile(lines, total)] == [place for line in tile(lines, total) for place in cover(line.place.first, line.place.end)]
