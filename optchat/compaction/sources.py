@@ -107,7 +107,7 @@ class _Reader:
             self.fenced = not self.fenced
             return
         if not self.steps and words[low].startswith(">"):
-            factor = 0.6  # quoted: another's words
+            factor = 0.3  # quoted: another's words
         changed = self.diff and words[low][0] in "+-"
         while not changed and low < high and (not keys[low] or marks[low] & skipped):
             low += 1
@@ -116,7 +116,7 @@ class _Reader:
         if low >= high or (high - low == 1 and words[low][:-1].isdigit() and words[low][-1] in ".)"):
             return
         if self.fenced:
-            factor *= 0.6
+            factor *= 0.5
         starts = self.words.starts
         if starts[high - 1] - starts[low] > LONGEST:
             self._divide(low, high, factor, status)
