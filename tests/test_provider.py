@@ -25,7 +25,7 @@ class FakeMemory:
 
     def __init__(self, root, compact):
         self.root, self.compact, self.closed = root, compact, False
-        self.recorded, self.warnings = [], []
+        self.recorded, self.warnings, self.asked, self.total = [], [], [], 40
         FakeMemory.opened.append(self)
 
     @classmethod
@@ -52,6 +52,13 @@ class FakeMemory:
 
     def date(self, id):  # noqa: A002
         return f"date of {id}"
+
+    def status(self):
+        return {"messages": self.total}
+
+    def lines(self, first, end, max_chars, session=""):
+        self.asked.append((first, end, max_chars, session))
+        return f"{first}+1|lines"
 
     def close(self):
         self.closed = True
@@ -195,7 +202,7 @@ def test_each_hook_reaches_the_capture(begin):
     calls = provider._session.capture().calls
     assert [call[0] for call in calls] == ["initialized", "turn_started", "turn_ended", "switched", "ended"]
     assert calls[1][1:] == (("hello",), {"author": "Ann"})
-    assert calls[2][2] == {"author": "Ann"}
+    assert calls[2][1:] == (([{"role": "user", "content": "hello"}], "hello"), {"author": "Ann"})
     assert calls[3][1:] == (("s2",), {"parent": "s1", "reset": True, "rewound": False, "reason": "new_session"})
 
 
@@ -234,6 +241,22 @@ def test_a_note_that_could_not_be_written_is_written_with_the_turn(begin):
     provider.sync_turn("a", "b", messages=[])
 
     assert [entry.text for entry in FakeMemory.opened[0].recorded] == ["added to the notes about the user: likes tea"]
+
+
+def test_the_compressor_gets_the_lines_of_what_has_come_since_the_last_compression(begin):
+    provider = begin()
+    memory = FakeMemory.opened[0]
+
+    text = provider.on_pre_compress([{"role": "user", "content": "x"}])
+    assert text.endswith("\n0+1|lines")
+    assert "optchat_zoom" in text
+    provider.on_session_switch("s1", parent_session_id="s1", reset=False, reason="compression")
+    memory.total = 90
+    provider.on_pre_compress([])
+
+    assert [(first, end, session) for first, end, _, session in memory.asked] == [(0, 40, "s1"), (40, 90, "s1")]
+    assert memory.asked[0][2] + len(text) - len("0+1|lines") == 6_000
+    assert captured(provider)[:2] == ["initialized", "list_seen"]
 
 
 @pytest.mark.parametrize("options", [{"platform": "cron"}, {"platform": "subagent"}, {"agent_context": "cron"}, {"agent_context": "flush"}])

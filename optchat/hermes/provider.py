@@ -21,6 +21,11 @@ logger = logging.getLogger(__name__)
 PRE_COMPRESS_CHARS: Final = 6_000
 """The host cuts what it takes into its summary prompt at this length."""
 
+PRE_COMPRESS_HEAD: Final = """\
+The memory keeps every message below word for word. Each line `id+n|text` stands for n messages from number id on, and
+optchat_zoom(id, n) opens it again: where the summary leaves details out, let it name the address.
+"""
+
 _LINE: Final = re.compile(r"^ {0,2}\d+\+\d+\|", re.MULTILINE)
 _said_unavailable = False
 
@@ -173,7 +178,7 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
             if messages is None:
                 messages = [{"role": "user", "content": user_content}, {"role": "assistant", "content": assistant_content}]
             author = (turn_author or {}).get("name") or (turn_author or {}).get("id") or session.author
-            session.capture().turn_ended(messages, author=str(author))
+            session.capture().turn_ended(messages, user_content, author=str(author))
             session.record()
             self.troubles.mention(session.memory().warnings)
 
@@ -198,7 +203,8 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
         if session is None:
             return ""
         session.capture().list_seen(messages, reason="pre_compress")
-        return session.lines(PRE_COMPRESS_CHARS)
+        lines = session.lines(PRE_COMPRESS_CHARS - len(PRE_COMPRESS_HEAD))
+        return PRE_COMPRESS_HEAD + lines if lines else ""
 
     @hook(silence)
     def on_session_switch(
@@ -209,6 +215,8 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
         if session is None or session.off:
             return
         session.id = new_session_id
+        if reason == "compression":
+            session.compressed()
         if session.writes:
             session.capture().switched(new_session_id, parent=parent_session_id, reset=reset, rewound=rewound, reason=reason)
 

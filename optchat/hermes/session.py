@@ -46,6 +46,7 @@ class Session:
         self._loan: memories.Loan | None = None
         self._capture: Capture | None = None
         self._notes: list[Entry] = []
+        self._seen_to = self._compressed_to = 0
         self._closed = False
         self._lock = threading.Lock()
         self._notes_lock = threading.Lock()
@@ -99,6 +100,16 @@ class Session:
             if self._notes:
                 self.memory().record(self._notes, timeout_s=NOTE_WAIT_S)
                 self._notes.clear()
+
+    def lines(self, max_chars: int) -> str:
+        """Lines for what this session has said since its last compression, in at most ``max_chars`` characters."""
+        memory = self.memory()
+        self._seen_to = int(memory.status()["messages"])
+        return memory.lines(self._compressed_to, self._seen_to, max_chars, self.id)
+
+    def compressed(self) -> None:
+        """A compression is over: the next one is about what comes from here on. A new process begins at the session's start."""
+        self._compressed_to = self._seen_to
 
     def close(self) -> None:
         """Give the memory back."""

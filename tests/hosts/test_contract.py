@@ -140,3 +140,16 @@ def test_a_host_replaced_by_an_upgrade_still_finds_plugin_and_memory(own_host, t
 
     after = {path.relative_to(own_host.packages) for path in own_host.packages.rglob("*") if "__pycache__" not in path.parts}
     assert {path for path in after - before if "optchat" in str(path)} == set()
+
+
+def test_a_broken_module_of_ours_costs_no_turn_and_is_said(home, tmp_path):
+    (home.path / "plugins" / "optchat").unlink()
+    home.install(link=False)
+    (home.path / "plugins" / "optchat" / "core" / "tree.py").write_text("this is no Python")
+
+    out = home.play("""talk = Talk("s1"); out["answer"] = talk.say("hello there"); talk.end()""")
+
+    assert out["answer"] == "Answer to: hello there"
+    assert "SyntaxError" in "".join(path.read_text() for path in (home.path / "logs").glob("*.log"))
+    home.seed(("user", "one"))
+    assert "invalid syntax" in home.hermes("memory", "status").stdout

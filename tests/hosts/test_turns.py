@@ -9,6 +9,9 @@ from model_server import memory_blocks
 
 pytestmark = pytest.mark.hosts
 
+SHOTS = int(os.environ.get("OPTCHAT_ONE_SHOTS", "10"))
+"""How many one-shot programs are run and looked after; read before the tests' own environment is cleared of such names."""
+
 LETTERS = {"user": "u", "talk": "a", "tool": "c", "echo": "t", "work": "w", "note": "n"}
 
 
@@ -318,12 +321,11 @@ def test_what_a_subagent_reports_is_work_and_its_own_words_are_nobodys(home):
 
 
 def test_a_one_shot_has_everything_on_disk_when_it_exits(home):
-    shots = int(os.environ.get("OPTCHAT_ONE_SHOTS", "10"))
-    for number in range(shots):
+    for number in range(SHOTS):
         done = home.hermes("-z", f"shot {number}")
         assert done.returncode == 0, done.stdout + done.stderr
 
-    assert words(home) == [text for number in range(shots) for text in pair(f"shot {number}")]
+    assert words(home) == [text for number in range(SHOTS) for text in pair(f"shot {number}")]
 
 
 def test_a_chat_continued_by_one_process_after_another(home):
