@@ -11,7 +11,7 @@ import threading
 import time
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 from zlib import crc32
 
 import orjson
@@ -34,7 +34,14 @@ if TYPE_CHECKING:
 
     from .core.records import Entry, Message
 
+FOUND_MAX: Final = 1_000
+"""Most messages one search gives: all of them are read whole."""
+
+FOLLOW_WAIT_S: Final = 0.05
+"""Longest the compactor waits to merge the view: a turn that wants to show it waits for as long."""
+
 logger = logging.getLogger(__name__)
+
 
 def _now() -> datetime:
     return datetime.now().astimezone()
@@ -95,7 +102,7 @@ class Memory:
             StoreError: the directory cannot be read or written.
 
         """
-        path = Path(root)
+        path = Path(root).absolute()  # a host may change its directory later on
         warnings: list[str] = []
         if settings is None:
             settings, warnings = load_settings(path)
@@ -169,7 +176,7 @@ class Memory:
 
     def search(self, query: str, limit: int = 20) -> list[Hit]:
         """Messages that hold the words of ``query``, best match first."""
-        found = (self._store.message(id_) for id_ in self._search.find(query, max(1, limit)))
+        found = (self._store.message(id_) for id_ in self._search.find(query, min(max(1, limit), FOUND_MAX)))
         return [Hit.of(message) for message in found if message is not None]
 
     def message(self, id: int) -> Message | None:  # noqa: A002
@@ -198,12 +205,14 @@ class Memory:
             return not self._closed.is_set() and (until is None or time.monotonic() < until)
 
         self._compactor.hurry(on=True)
+        failed = self._compactor.failures  # before anybody waited; what failed then may work now
         try:
             while keep_on():
                 report()
                 if self._settled():
                     return True
-                if self._compactor.failures > 1:
+                failed = min(failed, self._compactor.failures)
+                if self._compactor.failures > failed + 1:
                     raise StoreError(f"cannot build lines: {self._compactor.last_error}", path=self.root)
                 if self._threaded and self._compactor.owner:
                     self._closed.wait(0.01)
@@ -219,6 +228,7 @@ class Memory:
         lines, _ = self._view.lines()
         first, last = (self._store.message(id_) if total else None for id_ in (0, total - 1))
         read = self._store.read
+        behind, trouble = self._full_text_behind(total)
         return {
             "root": str(self.root),
             "messages": total,
@@ -227,7 +237,7 @@ class Memory:
             "last_append": last.date if last else "",
             "lines_built": read(lambda index: index.count("nodes")),
             "lines_ready": read(lambda index: index.count("ready")),
-            "full_text_behind": max(0, total - self._search.indexed()),
+            "full_text_behind": behind,
             "summarizer": "local",
             "compactor": self._compactor_place(),
             "last_error": self._compactor.last_error,
@@ -235,7 +245,7 @@ class Memory:
             "view_chars": len(self.view()),
             "view_budget_chars": self.settings.view_budget_chars,
             "bytes_on_disk": self._bytes_on_disk(),
-            "warnings": [*self.warnings, *read(lambda index: [f"damage stepped over: {text}" for text in index.damage(5)])],
+            "warnings": [*self.warnings, *trouble, *read(lambda index: [f"damage stepped over: {text}" for text in index.damage(5)])],
         }
 
     def check(self, progress: Callable[[str, int, int], None] | None = None) -> dict[str, Any]:
@@ -247,7 +257,7 @@ class Memory:
     def _follow(self) -> None:
         """The tree is complete for now: the view may merge. Failing here harms nobody: the next rendering tries again."""
         try:
-            self._view.update(wait_s=LOCK_WAIT_S)
+            self._view.update(wait_s=FOLLOW_WAIT_S)
         except OptchatError as error:
             logger.warning("optchat: the view was not saved: %s", error)
 
@@ -262,6 +272,13 @@ class Memory:
             first = self._store.message(0)
             self._mark = crc32(f"{first.date}|{first.text}".encode()) or 1 if first else 1
         return self._mark
+
+    def _full_text_behind(self, total: int) -> tuple[int, list[str]]:
+        """Messages that cannot be searched yet, and what is wrong where that cannot be told."""
+        try:
+            return max(0, total - self._search.indexed()), []
+        except OptchatError as error:
+            return total, [str(error)]
 
     def _compactor_place(self) -> str:
         if self._compactor.owner:
@@ -299,11 +316,11 @@ class _Reporter:
 def load_settings(root: Path) -> tuple[Settings, list[str]]:
     """The settings in ``root/config.json`` and a warning for each part that cannot be used. The file is left as it is."""
     path = root / "config.json"
-    data = files.read_file(path)
-    if data is None:
-        return Settings(), []
     try:
-        return read_settings(orjson.loads(data))
+        data = files.read_file(path)
+        return (Settings(), []) if data is None else read_settings(orjson.loads(data))
+    except StoreError as error:
+        return Settings(), [f"{error}; all defaults are in force"]
     except orjson.JSONDecodeError as error:
         return Settings(), [f"the file is not JSON ({error}); all defaults are in force"]
 

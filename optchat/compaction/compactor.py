@@ -13,6 +13,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
+from ..core.errors import OptchatError
 from ..core.records import Node
 from .local import leaf_line, merge_lines
 
@@ -33,6 +34,7 @@ URGENT_SLICE_S: Final = 1.0
 NODES_AT_ONCE: Final = 2_048
 BYTES_AT_ONCE: Final = 16 << 20
 RETRY_S: Final = (1.0, 5.0, 15.0, 60.0)
+URGENT_RETRY_S: Final = 0.2
 
 logger = logging.getLogger(__name__)
 
@@ -44,6 +46,11 @@ class Job(NamedTuple):
     kind: str
     sources: tuple[str, ...]
     source_bytes: int
+
+    @property
+    def source(self) -> str:
+        """What stands for itself as a line, if it is short enough."""
+        return "\n".join(self.sources) if self.place.level else f"{self.kind}: {self.sources[0]}"
 
 
 class Work(Protocol):
@@ -96,7 +103,6 @@ class Compactor:
         self._stopping = False
         self._urgent = 0
         self._last_logged = 0.0
-        self._steps = 0
         self._pool: ThreadPoolExecutor | None = None
         self._thread: threading.Thread | None = None
         self.owner = False
@@ -144,8 +150,8 @@ class Compactor:
         """Do the work in the caller's thread until none is left; False if ``keep_on`` ended it or another process has the lock."""
         if not self._lock.acquire(0.0):
             return False
+        self.hurry(on=True)
         try:
-            self._urgent += 1
             while keep_on():
                 if not self.step():
                     self._work.rest()
@@ -153,7 +159,7 @@ class Compactor:
                 on_step()
             return False
         finally:
-            self._urgent -= 1
+            self.hurry(on=False)
             self._lock.release()
 
     # -- the thread
@@ -166,12 +172,13 @@ class Compactor:
                     self.owner = self.owner or self._lock.acquire(0.0)
                     if self.owner and (self._awake or self._work.version() != seen):
                         seen = self._work_off()
+                    self._awake = self._awake and self.owner  # without the lock there is nothing to be awake for
                     self.failures = 0
                 except Exception as error:  # the thread must live: it reports, waits, and tries again
                     seen = None
                     self._report(error)
-                    self._sleep(RETRY_S[min(self.failures, len(RETRY_S) - 1)])
                     self.failures += 1
+                    self._pause(RETRY_S[min(self.failures, len(RETRY_S)) - 1])
                     continue
                 self._sleep(POLL_S)
         finally:
@@ -195,6 +202,15 @@ class Compactor:
         with self._wake:
             if not self._stopping and not self._awake:
                 self._wake.wait(seconds)
+
+    def _pause(self, seconds: float) -> None:
+        """Wait after a failure. New messages do not cut it short, or a full disk would be tried at each; someone who waits does."""
+        until = time.monotonic() + seconds
+        with self._wake:
+            while not self._stopping and (rest := until - time.monotonic()) > 0:
+                self._wake.wait(min(rest, URGENT_RETRY_S) if self._urgent else rest)
+                if self._urgent:
+                    return
 
     def _give_way(self) -> None:
         """Wait until the turn in progress is over, within reason."""
@@ -229,35 +245,49 @@ class Compactor:
                 costly.append(job)
             else:
                 nodes.append(self._cheap(job))
-        nodes += self._written(costly[: self._options.jobs])
         if nodes:
             self._work.commit(nodes)
-        searchable = self._work.extend_search(BYTES_AT_ONCE // share // 4)
-        if nodes or searchable:
+        written = self._written(costly[: self._options.jobs])  # a call that fails must not take the others' lines with it
+        if written:
+            self._work.commit(written)
+        built = bool(nodes or written)
+        if built:
             self.last_error = ""
-            self._steps += 1
-        return bool(nodes) or searchable
+        searchable = self._searchable(BYTES_AT_ONCE // share // 4, built=built)
+        if searchable:
+            self.last_error = ""
+        return built or searchable
+
+    def _searchable(self, bytes_: int, *, built: bool) -> bool:
+        try:
+            return self._work.extend_search(bytes_)
+        except OptchatError as error:
+            if not built:
+                raise
+            self._report(error)  # the tree goes on being built; once it is done, this is raised
+            return False
 
     def _is_costly(self, job: Job) -> bool:
         return self._options.summarize is not None and job.source_bytes > self._options.node_bytes
 
     def _cheap(self, job: Job) -> Node:
         """A free node, where the source is short enough to stand for itself, or a local line."""
-        if job.source_bytes <= self._options.node_bytes:
-            text, by = (f"{job.kind}: {job.sources[0]}" if job.kind else "\n".join(job.sources)), "free"
+        limit = self._options.node_bytes
+        source = job.source
+        if len(source) <= limit and len(source.encode()) <= limit:
+            text, by = source, "free"
         else:
-            text, by = self._local(job)
+            text, by = self._local(job, limit)
         return Node(level=job.place.level, index=job.place.index, text=text, by=by)
 
-    def _local(self, job: Job) -> tuple[str, str]:
-        limit = self._options.node_bytes
+    def _local(self, job: Job, limit: int) -> tuple[str, str]:
         try:
-            if job.kind:
+            if job.place.level == 0:
                 return leaf_line(job.kind, job.sources[0], limit), "local"
             return merge_lines(job.sources[0], job.sources[1], limit), "local"
         except Exception:  # our own bug, met by one text: without this, nothing after that text would ever be built
             logger.exception("optchat: line %s was cut instead of summed up", job.place.address)
-            return f"{job.kind}: {job.sources[0]}".removeprefix(": ").encode()[:limit].decode(errors="ignore"), "fallback"
+            return job.source[:limit].encode()[:limit].decode(errors="ignore"), "fallback"
 
     def _written(self, jobs: Sequence[Job]) -> list[Node]:
         """Lines written by the model, at most ``jobs`` calls at once."""

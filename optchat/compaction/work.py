@@ -65,9 +65,9 @@ class StoreWork:
             self._search.add(first, texts)
         return bool(texts)
 
-    def version(self) -> int:
+    def version(self) -> object:
         """Changes whenever any process has logged or built something."""
-        return self._store.read(lambda index: index.data_version())
+        return self._store.read(lambda index: (index.identity, index.data_version()))
 
     def _messages(self, ids: list[int]) -> dict[int, Message | None]:
         """The messages of these ids, read run by run."""
