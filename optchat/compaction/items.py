@@ -132,10 +132,10 @@ class Words:
         """Bytes of UTF-8 of text[start:end]."""
         return end - start + 2 * self.text.count(GAP, start, end) if self.ascii else len(self.text[start:end].encode())
 
-    def whole(self, low: int, high: int) -> Window:
+    def whole(self, seg: Segment) -> Window:
         """All of a segment."""
-        start, end = self.span(low, high)
-        return Window(start, end, self.bytes(start, end), self.sums[high] - self.sums[low], low, high)
+        start, end = self.span(seg.low, seg.high)
+        return Window(start, end, seg.size, self.sums[seg.high] - self.sums[seg.low], seg.low, seg.high)
 
     def window(self, seg: Segment, cap: int, inner: Window | None = None) -> Window:
         """The heaviest window of about ``cap`` bytes around ``inner``, or around the heaviest word.
@@ -150,7 +150,8 @@ class Words:
             low = weights.index(max(weights[first:last]), first)
             high = low + 1
         room = cap if self.ascii else cap * (starts[last] - starts[first]) // seg.size
-        low, high = self._reach(first, last, low, high, room + 1)
+        if high - low < last - first:
+            low, high = self._reach(first, last, low, high, room + 1)
         if starts[high] - starts[low] <= room:
             high = bisect_right(starts, starts[low] + room + 1, high, last + 1) - 1
             if high == last:
@@ -159,7 +160,17 @@ class Words:
             low += 1
         while low + 1 < high < last and weights[high - 1] <= GLUE_WEIGHT:
             high -= 1
-        return self._made(seg, low, high, cap)
+        start, end = starts[low], starts[high - 1] + len(self.words[high - 1])
+        size = self.bytes(start, end)
+        if size > cap and size > _LONGEST_WHOLE and high - low == 1:
+            end = start + max(len(clip(self.text[start:end], cap)), 1)
+            size = self.bytes(start, end)
+        before = after = ""
+        asks = high < last and self.words[last - 1][-1] in "?？"
+        if asks or seg.status:
+            before, after = self._status(seg, low, high, asks=asks)
+            size += len(before.encode()) + len(after.encode())
+        return Window(start, end, size, self.sums[high] - self.sums[low], low, high, before, after)
 
     def _reach(self, first: int, last: int, low: int, high: int, room: int) -> tuple[int, int]:
         """The window stretched to names within ``room`` characters."""
@@ -180,20 +191,6 @@ class Words:
                 right += 1
                 after = names[right] if right < len(names) else last
         return low, high
-
-    def _made(self, seg: Segment, low: int, high: int, cap: int) -> Window:
-        """The window of words low to high."""
-        start, end = self.span(low, high)
-        size = self.bytes(start, end)
-        if size > cap and size > _LONGEST_WHOLE and high - low == 1:
-            end = start + max(len(clip(self.text[start:end], cap)), 1)
-            size = self.bytes(start, end)
-        before = after = ""
-        asks = high < seg.high and self.words[seg.high - 1][-1] in "?？"
-        if asks or seg.status:
-            before, after = self._status(seg, low, high, asks=asks)
-            size += len(before.encode()) + len(after.encode())
-        return Window(start, end, size, self.sums[high] - self.sums[low], low, high, before, after)
 
     def _status(self, seg: Segment, low: int, high: int, *, asks: bool) -> tuple[str, str]:
         """The nearest negation, condition or plan on either side, or the question mark, joined to the window by a gap.

@@ -20,7 +20,7 @@ from .sources import read
 _UNTAGGED: Final = "note"
 """The kind of an older line's text that names none: a line of unknown make is a note, and never the user's words."""
 _LONGEST_KIND: Final = 32
-_SPARE: Final = 40
+_SPARE: Final = 64
 """Bytes worth a second look."""
 
 
@@ -94,12 +94,12 @@ def _line(found: list[tuple[str, str]], older: int, limit: int) -> str:
     choice = Choice(items, segments, words, older, limit)
     choice.fill()
     line = _render(choice)
-    size = len(line.encode())
-    if line and limit - size >= _SPARE:  # sizes are bounds until rendered: gaps that closed left room
-        choice.fill_again(size)
-        fuller = _render(choice)
-        if len(fuller.encode()) <= limit:  # no bound any more: a new item may part two that shared a tag
-            line = fuller
+    if line and limit - len(line.encode()) >= _SPARE:
+        choice.fill_again(len(line.encode()))
+        line = _render(choice)
+    while len(line.encode()) > limit:  # what a window takes is known for certain only when all stand side by side
+        choice.take_back()
+        line = _render(choice)
     return line or _head(found, limit)
 
 
