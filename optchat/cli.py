@@ -160,7 +160,8 @@ def _open(args: argparse.Namespace, *, bars: Bars, compact: bool = False, create
 
     home = home_of(args)
     root = home / "optchat"
-    if create and not home.is_dir():
+    named = args.home or os.environ.get("HERMES_HOME")  # the default one needs no spelling, so it is made where it is missing
+    if create and named and not home.is_dir():
         raise StoreError("there is no such Hermes home", path=home, hint=f"Run: mkdir -p '{home}', or name another with --home")
     if not create and not (root / "main").is_dir():
         start = f"It begins with the first message in Hermes, or with: optchat import FILE --home '{home}'"

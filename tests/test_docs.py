@@ -94,7 +94,7 @@ def test_the_commands_of_the_command_line_run_one_after_another(place: Path) -> 
 def test_the_python_program_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (program,) = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 
-    exec(compile(program.replace("/path/to/memory", str(tmp_path / "memory")), "README.md", "exec"), {})  # noqa: S102
+    exec(compile(program.replace("/path/to/memory", str(tmp_path / "memory")), "README.md", "exec"), {})
 
     assert "30 euros" in capsys.readouterr().out
 
