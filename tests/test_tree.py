@@ -179,6 +179,13 @@ def test_whatever_is_sent_the_answer_is_a_line_of_the_log_or_names_one(sent, n, 
     assert named or " to " in error.hint or "view" in error.hint, "an answer says what to do"
 
 
+def test_every_node_of_a_small_log_has_its_address_and_nothing_else_has_one():
+    for total in range(1, 35):
+        names = {model.name(node) for node in model.complete(total)}
+        asked = {(first, count): outcome(first, count, total)[0] for first in range(total) for count in range(36)}
+        assert {f"{first}+{count}" for (first, count), place in asked.items() if place} == names
+
+
 @given(st.integers(0, 200), st.integers(-9, 300), st.integers(1, 200))
 def test_the_line_a_hint_names_holds_the_message_asked_for(first, count, total):
     node = next((n for n in model.complete(total) if model.name(n) == f"{first}+{count}"), None)

@@ -104,7 +104,7 @@ def _numbers(id: int | str, n: int | str, total: int) -> tuple[int, int]:  # noq
     """First message and count out of what a model may send."""
     asked = _spelled(id)
     match = _ADDRESS.fullmatch(asked)
-    if match is None or isinstance(id, bool):
+    if match is None:
         raise AddressError(
             f"{asked[:60]!r} is no address",
             hint=f"Give the number of a message, 0 to {total - 1}, or an address id+n as it stands in the view",
