@@ -24,7 +24,7 @@ from .core.settings import Settings, read_settings
 from .recall import zoom
 from .recall.excerpt import excerpt
 from .recall.live import LiveView
-from .storage import check, files
+from .storage import check, files, forks
 from .storage.search import Search
 from .storage.store import LOCK_WAIT_S, Store
 
@@ -78,6 +78,7 @@ class Memory:
         options = Options(settings.node_bytes, not settings.compact_enabled, settings.compact_jobs, summarize)
         self._compactor = Compactor(work, self._lock, options)
         self._threaded = compact
+        forks.watch(self)
         if compact:
             self._compactor.start()
 
@@ -117,6 +118,7 @@ class Memory:
         if self._closed.is_set():
             return
         self._closed.set()
+        forks.forget(self)
         self._compactor.stop()
         self._search.close()
         self._store.close()
@@ -251,6 +253,20 @@ class Memory:
     def check(self, progress: Callable[[str, int, int], None] | None = None) -> dict[str, Any]:
         """Read everything and report what is damaged or does not agree; changes nothing."""
         return check.check(self._store, self._search, self.root / "view.json", progress)
+
+    def before_fork(self) -> None:
+        """Let nobody be in the middle of something when this process forks."""
+        for part in (self._view, self._store, self._search):
+            part.before_fork()
+
+    def after_fork(self, *, child: bool) -> None:
+        """Go on, in the parent or as the child, which has no compactor until it has something to say."""
+        for part in (self._search, self._store, self._view):
+            part.after_fork(child=child)
+        if child:
+            self._closed = threading.Event()
+            self._lock.renew()
+            self._compactor.after_fork()
 
     # -- inside
 

@@ -126,7 +126,7 @@ class Compactor:
             if not self._awake:
                 self._awake = True
                 self._wake.notify_all()
-        if self._thread is not None and not self._thread.is_alive():
+        if self._thread is None or not self._thread.is_alive():
             self.start()
 
     def stop(self, timeout_s: float = 5.0) -> None:
@@ -138,6 +138,12 @@ class Compactor:
             self._thread.join(timeout_s)
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def after_fork(self) -> None:
+        """In a forked child: there is no thread yet; it starts with the first message the child has to say."""
+        self._wake = threading.Condition()
+        self._awake, self._urgent, self.owner = False, 0, False
+        self._thread, self._pool = None, None
 
     def hurry(self, *, on: bool) -> None:
         """Give way to nobody while someone waits for the tree."""

@@ -15,7 +15,7 @@ from ..core.errors import LockTimeoutError, StoreError
 from ..core.render import FRAME_CHARS, render, weigh
 from ..core.tree import Place, cover
 from ..core.view import Line, Marks, View, open_up, tile
-from ..storage import files, viewfile
+from ..storage import files, forks, viewfile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,6 +47,7 @@ class LiveView:
         self._loaded = False
         self._unsaved = False
         self._trouble = ""
+        self._frozen = False
         self._mutex = threading.Lock()
 
     def text(self) -> str:
@@ -79,6 +80,17 @@ class LiveView:
                 if str(error) != self._trouble:
                     logger.warning("optchat: the view is shown, but not saved: %s", error)
                 self._trouble = str(error)
+
+    def before_fork(self) -> None:
+        """Let nobody be in the middle of an update when this process forks."""
+        self._frozen = self._mutex.acquire(timeout=forks.WAIT_S)
+
+    def after_fork(self, *, child: bool) -> None:
+        """Go on, in the parent or as the child."""
+        if child:
+            self._mutex = threading.Lock()
+        elif self._frozen:
+            self._mutex.release()
 
     # -- inside
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..core.errors import StoreError
 from . import files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 BUSY_WAIT_S: Final = 5.0
@@ -33,6 +33,40 @@ _SHORT_READ: Final = 522
 
 class DamagedError(StoreError):
     """A derived file cannot be trusted and has to be made anew; handled inside the storage room."""
+
+
+class Database:
+    """One connection to a file, made when it is first used, and again after it was let go of."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._connection: sqlite3.Connection | None = None
+        self._closed = False
+
+    def execute(self, sql: str, values: tuple[Any, ...] = ()) -> sqlite3.Cursor:
+        """Run one statement."""
+        return (self._connection or self._connect()).execute(sql, values)
+
+    def executemany(self, sql: str, rows: Iterable[tuple[Any, ...]]) -> sqlite3.Cursor:
+        """Run one statement for many rows."""
+        return (self._connection or self._connect()).executemany(sql, rows)
+
+    def let_go(self) -> None:
+        """Close the connection until it is used again."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def close(self) -> None:
+        """Close the connection for good."""
+        self._closed = True
+        self.let_go()
+
+    def _connect(self) -> sqlite3.Connection:
+        if self._closed:
+            raise StoreError(f"cannot use {self.path}: it is closed", path=self.path)
+        self._connection = connect(self.path)
+        return self._connection
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -70,7 +104,7 @@ def _journal(connection: sqlite3.Connection) -> str:
 
 
 @contextlib.contextmanager
-def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+def transaction(connection: Database) -> Iterator[None]:
     """All or nothing for a block of writes."""
     connection.execute("BEGIN IMMEDIATE")
     try:

@@ -34,11 +34,7 @@ class Lock:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
-            # Without this the library may, on disks without flock, fall back to a marker file, which outlives a killed owner.
-            self._lock: BaseFileLock = FileLock(path, mode=0o600, fallback_to_soft=False)
-        except TypeError:  # a release from before the fallback existed
-            self._lock = FileLock(path, mode=0o600)
+        self._lock = _file_lock(path)
 
     def acquire(self, timeout_s: float) -> bool:
         """Take the lock; whether it was had in time.
@@ -59,6 +55,11 @@ class Lock:
         """Give the lock back."""
         self._lock.release()
 
+    def renew(self) -> None:
+        """Forget, in a forked child, that it was held. The old one is kept: thrown away, it would give back what the parent holds."""
+        _inherited.append(self._lock)
+        self._lock = _file_lock(self.path)
+
     @contextlib.contextmanager
     def held(self, timeout_s: float) -> Iterator[None]:
         """Hold the lock for a block.
@@ -77,6 +78,17 @@ class Lock:
             yield
         finally:
             self.release()
+
+
+_inherited: Final[list[BaseFileLock]] = []
+
+
+def _file_lock(path: Path) -> BaseFileLock:
+    try:
+        # Without this the library may, on disks without flock, fall back to a marker file, which outlives a killed owner.
+        return FileLock(path, mode=0o600, fallback_to_soft=False)
+    except TypeError:  # a release from before the fallback existed
+        return FileLock(path, mode=0o600)
 
 
 class Piece(NamedTuple):

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..core.records import BUILDERS, MAX_LEVEL, clean
 from ..core.tree import Place
-from . import files
-from .database import DamagedError, connect, told, transaction
+from . import files, forks
+from .database import DamagedError, Database, told, transaction
 from .log import Spot
 
 if TYPE_CHECKING:
@@ -91,14 +91,14 @@ class Index:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._read_mutex = threading.Lock()
+        self._frozen = False
         self._file_ids: dict[tuple[str, str], int] = {}
         self._file_names: dict[int, str] = {}
         self._session_ids: dict[str, int] = {}
-        self._writer = self._reader = connect(path)  # replaced below; keeps close() safe if the second connection fails
+        self._writer, self._reader = Database(path), Database(path)
         try:
-            self._reader = connect(path)
-            self.identity = files.identity_of(path)
             self.ok = self.usable()
+            self.identity = files.identity_of(path)
         except BaseException:
             self.close()
             raise
@@ -108,6 +108,19 @@ class Index:
         with self._read_mutex:
             self._reader.close()
         self._writer.close()
+
+    def before_fork(self) -> None:
+        """Close both connections and keep everybody from opening them again: what SQLite knows of its locks must not be inherited."""
+        self._frozen = self._read_mutex.acquire(timeout=forks.WAIT_S)
+        self._reader.let_go()
+        self._writer.let_go()
+
+    def after_fork(self, *, child: bool) -> None:
+        """Go on; the connections are made again when they are used."""
+        if child:
+            self._read_mutex = threading.Lock()
+        elif self._frozen:
+            self._read_mutex.release()
 
     # -- reading
 

@@ -12,12 +12,10 @@ import re
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
-from ..core.errors import StoreError
-from . import files
-from .database import DamagedError, connect, told, transaction
+from . import files, forks
+from .database import DamagedError, Database, told, transaction
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
@@ -38,15 +36,26 @@ class Search:
         self.path = path
         self._log_mark = log_mark
         self._mutex = threading.Lock()
-        self._connection: sqlite3.Connection | None = None
+        self._frozen = False
+        self._database = Database(path)
         self._identity: tuple[int, int] | None = None
-        self._closed = False
 
     def close(self) -> None:
         """Close the connection."""
         with self._mutex:
-            self._closed = True
-            self._let_go()
+            self._database.close()
+
+    def before_fork(self) -> None:
+        """Close the connection and keep everybody from opening it again, as ``Index.before_fork`` does."""
+        self._frozen = self._mutex.acquire(timeout=forks.WAIT_S)
+        self._database.let_go()
+
+    def after_fork(self, *, child: bool) -> None:
+        """Go on; the connection is made again when it is used."""
+        if child:
+            self._mutex = threading.Lock()
+        elif self._frozen:
+            self._mutex.release()
 
     def indexed(self) -> int:
         """Messages [0, n) are searchable; 0 where the index has yet to be made."""
@@ -88,32 +97,22 @@ class Search:
     # -- inside
 
     @contextlib.contextmanager
-    def _healed(self) -> Iterator[sqlite3.Connection]:
-        """The connection, opened anew where the file was deleted; a damaged file is removed, to be made anew by the compactor."""
+    def _healed(self) -> Iterator[Database]:
+        """The database, opened anew where the file was deleted; a damaged file is removed, to be made anew by the compactor."""
         with self._mutex:
-            if self._closed:
-                raise StoreError(f"cannot use {self.path}: this memory is closed", path=self.path)
+            if files.identity_of(self.path) != self._identity:
+                self._database.let_go()
             try:
                 with told(self.path):
-                    yield self._opened()
+                    self._database.execute("SELECT 1")
+                    self._identity = files.identity_of(self.path)
+                    yield self._database
             except DamagedError:
-                self._let_go()
+                self._database.let_go()
                 files.remove_files(self.path, *(self.path.with_name(f"{self.path.name}{end}") for end in ("-wal", "-shm")))
                 raise
 
-    def _opened(self) -> sqlite3.Connection:
-        if self._connection is None or files.identity_of(self.path) != self._identity:
-            self._let_go()
-            self._connection = connect(self.path)
-            self._identity = files.identity_of(self.path)
-        return self._connection
-
-    def _let_go(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def _wipe(self, connection: sqlite3.Connection, mark: int) -> None:
+    def _wipe(self, connection: Database, mark: int) -> None:
         for table in ("words", "meta"):
             connection.execute(f"DROP TABLE IF EXISTS {table}")
         connection.execute("CREATE VIRTUAL TABLE words USING fts5 (text, content = '', detail = full)")
@@ -147,7 +146,7 @@ def _asked(query: str) -> list[str]:
     return list(terms)[:_WORDS_ASKED]
 
 
-def _meta(connection: sqlite3.Connection) -> tuple[int, int] | None:
+def _meta(connection: Database) -> tuple[int, int] | None:
     """(log mark, messages indexed), or None where nothing of our version is there."""
     if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is None:
         return None

@@ -29,7 +29,7 @@ from ..core.records import (
     encode_node,
 )
 from ..core.tree import Place
-from . import files
+from . import files, forks
 from .database import DamagedError
 from .index import Index, State
 from .loader import Loader, message_row, node_row
@@ -60,6 +60,7 @@ class Store:
         self._make_dirs()
         self.lock = files.Lock(root / "write.lock")
         self._mutex = threading.Lock()
+        self._frozen = False
         self._holder = 0  # the thread that holds the lock
         self._closed = False
         self._suspect = False  # the index was found damaged; it is made anew at the next lock
@@ -81,6 +82,22 @@ class Store:
         self._closed = True
         for index in (*self._retired, self._index):
             index.close()
+
+    def before_fork(self) -> None:
+        """Let nobody be in the middle of something when this process forks: the child would find it half done for ever."""
+        self._frozen = self._holder != threading.get_ident() and self._mutex.acquire(timeout=forks.WAIT_S)
+        for index in (*self._retired, self._index):
+            index.before_fork()
+
+    def after_fork(self, *, child: bool) -> None:
+        """Go on, in the parent or as the child."""
+        for index in (*self._retired, self._index):
+            index.after_fork(child=child)
+        if child:
+            self._mutex, self._holder = threading.Lock(), 0
+            self.lock.renew()
+        elif self._frozen:
+            self._mutex.release()
 
     # -- writing
 
