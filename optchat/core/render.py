@@ -1,8 +1,8 @@
 """How lines are shown: one line of text each inside a frame, never more characters than the budget.
 
 Everything that came from a message is neutralised, character for character, so that it can neither end the frame nor pass for a
-line of its own. Length-preserving on purpose: the characters of a node's text are then those of its line, and the fold can weigh
-lines without reading them.
+line of its own or for the host's word. Length-preserving on purpose: the characters of a node's text are then those of its line,
+and the fold can weigh lines without reading them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,13 @@ FRAME_CHARS: Final = len(HEAD) + len(FOOT)
 _CONTROL: Final = dict.fromkeys((*range(32), *range(0x7F, 0xA0), 0x2028, 0x2029), " ")
 _CONTROL_BUT_LAYOUT: Final = {code: sign for code, sign in _CONTROL.items() if code not in (9, 10)}
 _TAG: Final = re.compile(r"<(?=\s*/?\s*(?:chat|memory-context)\b)", re.IGNORECASE)
-_LINE_HEAD: Final = re.compile(r"(\d\+\d{1,18})\|")
+_LINE_HEAD: Final = re.compile(r"(\d\+\d+)\|")
+_CONTROL_FRAME: Final = re.compile(
+    r"\[(?=\s*/?\s*(?:system(?:\s+note)?\s*[:\]]|out-of-band\s+user\s+message|context\s+(?:compaction|summary)|prior\s+context"
+    r"|runtime\s+note\s*:|important\s*:|planning\s+state\s+preserved|async\s+delegation))",
+    re.IGNORECASE,
+)
+"""What opens the frames the host speaks to the model in."""
 
 
 def one_line(text: str) -> str:
@@ -46,6 +52,10 @@ def _disarm(text: str) -> str:
     # The host strips <memory-context> tags with all that stands between them; a forged </chat> would end the record early.
     if "<" in text:
         text = _TAG.sub("‹", text)
+    # The host strips its own system note too, up to the next ".]" however many lines on; and in the user's message, where the
+    # view stands, a quoted control frame would read as the host's word.
+    if "[" in text:
+        text = _CONTROL_FRAME.sub("❲", text)
     if "|" in text:
         text = _LINE_HEAD.sub(r"\1¦", text)
     return text
