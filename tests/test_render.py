@@ -145,6 +145,13 @@ def test_runs_of_unbuilt_lines_are_shown_as_aligned_blocks():
     assert plain == [(0, 128, UNBUILT), (128, 192, UNBUILT)]
 
 
+def test_no_text_is_given_up_while_lines_with_a_built_parent_can_merge():
+    texts = {(0, i): "w" * 400 for i in range(6)} | {(1, 0): "v" * 400, (1, 1): "v" * 400}
+    plain = shown(Tree(texts).show([(0, i) for i in range(6)], 6, 2_000), 6, 2_000)
+    assert [(first, end) for first, end, _ in plain] == [(0, 2), (2, 4), (4, 5), (5, 6)], "the more due pair 4, 5 has no parent yet"
+    assert UNBUILT not in {words for _, _, words in plain}
+
+
 def test_the_oldest_lines_lose_their_texts_first():
     tree = Tree({(0, i): "w" * 700 for i in range(7)} | {(level, i): "w" * 700 for level, i in model.complete(7) if level})
     plain = shown(tree.show([(2, 0), (1, 2), (0, 6)], 7, 2_000), 7, 2_000)

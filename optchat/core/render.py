@@ -74,12 +74,14 @@ def arrange(tiles: list[Line], total: int, room: int, parent: Callable[[Place], 
     """The tiles to show in ``room`` characters, and how many of the oldest show their address alone.
 
     What the stored view cannot merge, because parents are not built, is merged here for this one rendering, as lines that are
-    not summarized yet. If even the coarsest tiling is too long, the oldest lines lose their texts.
+    not summarized yet; but first whatever has a built parent, so that no text is given up only because the stored view could not
+    be merged in time. If even the coarsest tiling is too long, the oldest lines lose their texts.
     """
     weight = sum(map(weigh, tiles))
-    if weight > room:
-        tiles = merge(tiles, total, room, weigh=weigh, parent=lambda place: parent(place) or Line(place, None), weight=weight)
-        weight = sum(map(weigh, tiles))
+    for joined in (parent, lambda place: parent(place) or Line(place, None)):
+        if weight > room:
+            tiles = merge(tiles, total, room, weigh=weigh, parent=joined, weight=weight)
+            weight = sum(map(weigh, tiles))
     bare = 0
     while weight > room and bare < len(tiles):
         weight += _weigh_address(tiles[bare]) - weigh(tiles[bare])
