@@ -121,9 +121,9 @@ class Choice:
                 heappush(heap, self._longer(number, made))
         self._passed += heap
 
-    def fill_again(self, size: int) -> None:
+    def fill_again(self, size: int, limit: int) -> None:
         """The line came out at ``size`` bytes: what was passed over gets the rest, from whichever half it is."""
-        self._used, self._room = size, [self.limit, self.limit]
+        self.limit, self._used, self._room = limit, size, [limit, limit]
         self.fill()
 
     def take_back(self) -> None:

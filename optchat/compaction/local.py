@@ -20,8 +20,8 @@ from .sources import read
 _UNTAGGED: Final = "note"
 """The kind of an older line's text that names none: a line of unknown make is a note, and never the user's words."""
 _LONGEST_KIND: Final = 32
-_SPARE: Final = 64
-"""Bytes worth a second look."""
+_SPARE: Final = 8
+"""One in so many bytes of the limit unused is worth a second look."""
 
 
 def leaf_line(kind: str, text: str, limit: int) -> str:
@@ -55,13 +55,13 @@ def _tag(kind: str) -> str:
 # ---- reading
 
 
-_FIRST_TAG: Final = re.compile(r"([^\s:]{1,32}): ")
+_FIRST_TAG: Final = re.compile(r"([^\s:]{1,32}):(?=\s|$) ?")
 
 
 @lru_cache(maxsize=64)
 def _tags(kind: str) -> re.Pattern[str]:
     known = KINDS if kind in KINDS else (*KINDS, kind)
-    return re.compile(f"({'|'.join(map(re.escape, known))}): ")
+    return re.compile(rf"({'|'.join(map(re.escape, known))}):(?=\s|$) ?")
 
 
 def _items(line: str) -> list[tuple[str, str]]:
@@ -93,21 +93,28 @@ def _line(found: list[tuple[str, str]], older: int, limit: int) -> str:
     items, segments, words = read(found)
     choice = Choice(items, segments, words, older, limit)
     choice.fill()
+    line = _fitting(choice, limit)
+    size = len(line.encode())
+    if line and limit - size > limit // _SPARE:
+        choice.fill_again(size, limit)
+        line = _fitting(choice, limit)
+    return line or _head(found, limit)
+
+
+def _fitting(choice: Choice, limit: int) -> str:
+    """The line, less what was taken last until it fits: sizes are known for certain only when all windows stand side by side."""
     line = _render(choice)
-    if line and limit - len(line.encode()) >= _SPARE:
-        choice.fill_again(len(line.encode()))
-        line = _render(choice)
-    while len(line.encode()) > limit:  # what a window takes is known for certain only when all stand side by side
+    while len(line.encode()) > limit:
         choice.take_back()
         line = _render(choice)
-    return line or _head(found, limit)
+    return line
 
 
 def _head(found: list[tuple[str, str]], limit: int) -> str:
     """Where nothing weighs anything (emoji alone, punctuation, no text): the start of it, as it is."""
-    kind = found[0][0]
-    text = " ".join(" ".join(text for _, text in found).split())
-    return f"{kind}: {clip(text, limit - len(kind.encode()) - 2 - len(GAP.encode()))}{GAP}"
+    kind, text = next((each for each in found if each[1]), found[0])
+    head = clip(" ".join(text.split()), limit - len(kind.encode()) - 2 - len(GAP.encode()))
+    return f"{kind}: {head}{GAP}"
 
 
 def _render(choice: Choice) -> str:

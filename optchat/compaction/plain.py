@@ -125,7 +125,7 @@ def _marker(sample: str, size: int) -> str:
     return f"[base64, {size} bytes]" if mixed and sample.count("/") + sample.count("-") + sample.count("_") <= len(sample) // 8 else ""
 
 
-_ANSI: Final = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)?|.)?")
+_ANSI: Final = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]{0,500}(?:\x07|\x1b\\)?|[()][0-9AB]|[78=>c])?")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")
 _BOLD: Final = re.compile(r"(?<![\w/*])\*\*(?=[^\s*/])([^*\n]{1,200})(?<!\s)\*\*(?![\w/*])")
 

@@ -48,6 +48,8 @@ def read(found: list[tuple[str, str]]) -> tuple[list[Item], list[Segment], Words
     return items, segments, words
 
 
+_LONGEST_FENCE: Final = 24
+"""Characters: what goes on longer on the line of a fence is text."""
 _END_POINTS: Final = tuple(".!?。！？")
 _MARKER: Final = re.compile(r"\[(base64|hex), (\d{1,12}) bytes\]")
 """One word as long as words are chosen, or its number would be all that is left of it. Plain text has no control characters."""
@@ -72,6 +74,8 @@ class _Reader:
         Returns how many are done then.
         """
         flags, low, spoken, end = self.words.flags, self.item.low, 0, self.item.high
+        if self.steps:
+            self._weigh_words(low, end)
         status: list[int] = []
         last = bisect_left(marked, end, done)
         for at in marked[done:last]:
@@ -103,7 +107,7 @@ class _Reader:
         """One clause, without its bullet or time stamp, unless it holds no word at all (a ruler, a frame of a table)."""
         words, keys, marks = self.words.words, self.words.keys, self.words.flags
         factor, skipped = 1.0, STAMP if self.steps else 0
-        if flags & FENCE and words[low].startswith("```"):
+        if flags & FENCE and high - low < 3 and words[low].startswith("```") and len(words[low]) < _LONGEST_FENCE:
             self.fenced = not self.fenced
             return
         if not self.steps and words[low].startswith(">"):
@@ -179,13 +183,24 @@ class _Reader:
                 self.words.weights[at] = 0.0
             seen.add(key)
 
+    def _weigh_words(self, low: int, high: int) -> None:
+        """In steps times say little, the same few tools and directories come again and again, and what differs follows them."""
+        words, flags, weights = self.words.words, self.words.flags, self.words.weights
+        for at in [at for at in range(low, high) if flags[at] & STAMP]:
+            weights[at] *= 0.2
+        if self.item.kind == "tool" and high > low:
+            weights[low] *= 0.3
+            for at in range(low, min(low + 2, high - 1)):
+                if words[at] in ("cd", "command=cd"):
+                    weights[at + 1] *= 0.05
+
     def _weigh_step(self, seg: Segment, first: str) -> None:
         """The first line, and lines that say something failed; less for each that differs from one before in its digits only."""
         words = self.words
         if seg.flags & FAULT:
             seg.factor *= 2.0
         if seg.low == self.item.low:
-            seg.factor *= 1.3
+            seg.factor *= 2.0 if self.item.kind == "tool" else 1.3
         if first in ("at", "File"):
             self.frames.append(len(self.segments))
         if self.diff and first[0] in "+-":

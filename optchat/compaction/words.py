@@ -150,7 +150,7 @@ _LEXICON: Final = _lexicon()
 _EDGE: Final = "\"'`.,;:!?()[]{}<>*#|~=+-–—…“”„‘’«»。、，；：！？（）「」『』【】《》·•→\\/"
 _DIGIT: Final = re.compile(r"\d")
 _MARK: Final = re.compile(r"[_/\\@.:=#$%&+~]|(?<=[a-z])[A-Z]")
-_STAMP: Final = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d.*)?$|\d\d:\d\d:\d\d[\d.,:]*Z?$")
+_STAMP: Final = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d.*)?$|\d\d?:\d\d(?::\d\d[\d.,:]*Z?)?$")
 _FAULT_ENDS: Final = ("error", "exception", "failure", "warning", "fehler")
 
 
@@ -211,6 +211,8 @@ def _weigh(core: str) -> tuple[float, str, int]:  # noqa: PLR0911  one return fo
         return 2.2, key, flags | (STAMP if _STAMP.match(core) else 0)
     if _MARK.search(core):
         return 2.4, key, flags
+    if not any(map(str.isalnum, core)):
+        return GLUE_WEIGHT, key, 0  # an emoji, an arrow
     return min(0.09 * len(core), 1.2) + (0.6 if not core.islower() else 0.0), key, flags
 
 
