@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -48,6 +48,10 @@ class Settings(BaseModel):
     platforms_off: Annotated[tuple[str, ...], Field(description="platforms where nothing is written or shown")] = ()
 
 
+_FOUND_CHARS: Final = 80
+"""How much of a bad value a warning shows: it is one line of a terminal or a log."""
+
+
 def read_settings(raw: object) -> tuple[Settings, list[str]]:
     """Settings from decoded JSON, and one warning for each part of it that was not used.
 
@@ -58,7 +62,7 @@ def read_settings(raw: object) -> tuple[Settings, list[str]]:
     values: dict[str, Any] = dict(raw)
     warnings: list[str] = []
     for key in [key for key in values if key not in Settings.model_fields]:
-        warnings.append(f"{key}: no such setting, ignored (known: {', '.join(Settings.model_fields)})")
+        warnings.append(f"{_name(key)}: no such setting, ignored (known: {', '.join(Settings.model_fields)})")
         del values[key]
     try:
         return Settings(**values), warnings
@@ -66,8 +70,29 @@ def read_settings(raw: object) -> tuple[Settings, list[str]]:
         for fault in error.errors():
             key = str(fault["loc"][0])
             if key in values:
-                default = Settings.model_fields[key].get_default()
-                shown = default.model_dump() if isinstance(default, BaseModel) else default
-                warnings.append(f"{key}: {fault['msg']} (found {values[key]!r}); the default {shown!r} is in force")
+                warnings.append(_warning(key, ".".join(map(str, fault["loc"])), fault["msg"], fault["input"]))
                 del values[key]
     return Settings(**values), warnings
+
+
+def _warning(key: str, where: str, reason: str, found: object) -> str:
+    default = Settings.model_fields[key].get_default()
+    shown = default.model_dump() if isinstance(default, BaseModel) else default
+    return f"{_name(where)}: {reason} (allowed: {_allowed(key)}; found {repr(found)[:_FOUND_CHARS]}); the default {shown!r} is in force"
+
+
+def _name(key: str) -> str:
+    """A key as part of one line, whatever a file holds in its place."""
+    return (key if key.isprintable() else repr(key))[:_FOUND_CHARS]
+
+
+def _allowed(key: str) -> str:
+    """What a setting may be, in words."""
+    facts = Settings.model_json_schema()["properties"][key]
+    if "minimum" in facts:
+        return f"{facts['minimum']} to {facts['maximum']}" if "maximum" in facts else f"{facts['minimum']} or more"
+    if "enum" in facts:
+        return ", ".join(facts["enum"])
+    if facts.get("type") == "array":
+        return "a list of " + ", ".join(facts["items"].get("enum", ["texts"]))
+    return "true or false" if facts.get("type") == "boolean" else f"an object with {', '.join(RetainPreFilter.model_fields)}"
