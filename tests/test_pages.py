@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from optchat.core.pages import PAGE_CHARS, page_of
+
+PATIENT = settings(deadline=None)
+"""Other work shares the machine: how long an example takes is no property of the code."""
 
 TEXTS = st.lists(
     st.sampled_from(["\n", "\r\n", "a", "bc", "漢字", "😀", " ", "e\u0301", "\u200d", "👩\u200d💻", "x" * 30, "\u0301" * 20]), max_size=60
@@ -19,6 +22,7 @@ def pages_of(text, size):
     return [first, *(page_of(text, number, size)[0] for number in range(2, count + 1))]
 
 
+@PATIENT
 @given(TEXTS, st.integers(1, 40))
 @example("\u0301" * 100, 16)
 @example("", 1)
@@ -29,6 +33,7 @@ def test_pages_join_to_the_text_and_none_is_empty_or_too_long(text, size):
     assert all(0 < len(page) <= size for page in pages) or not text
 
 
+@PATIENT
 @given(TEXTS, st.integers(1, 40))
 def test_a_page_ends_with_the_last_line_that_fits_or_inside_a_line_longer_than_a_page(text, size):
     pages, at = pages_of(text, size), 0
@@ -46,6 +51,7 @@ def tears(text, at):
     return text[at] in SIGNS or text[at - 1] == "\u200d"
 
 
+@PATIENT
 @given(TEXTS, st.integers(16, 60))
 def test_what_is_shown_as_one_sign_is_not_cut_in_two(text, size):
     end = 0
@@ -54,6 +60,7 @@ def test_what_is_shown_as_one_sign_is_not_cut_in_two(text, size):
         assert not tears(text, end) or page.endswith("\n") or all(tears(text, at) for at in range(end - 15, end)), "no sign is that long"
 
 
+@PATIENT
 @given(TEXTS, st.integers(1, 40), st.integers(-3, 200))
 def test_a_page_that_does_not_exist_is_empty_and_the_count_is_always_told(text, size, number):
     count = len(pages_of(text, size))

@@ -7,11 +7,14 @@ import json
 
 import model
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from optchat.core import records
 from optchat.core.records import BadLineError, Entry, Message, Node, clean, decode_message, decode_node, encode_message, encode_node
+
+PATIENT = settings(deadline=None)
+"""Other work shares the machine: how long an example takes is no property of the code."""
 
 ANY = st.text(st.characters(codec=None, categories=None), max_size=60)
 """All of Unicode, lone surrogates and unassigned code points included."""
@@ -41,6 +44,7 @@ def cleaned(record):
     )
 
 
+@PATIENT
 @given(ANY | HALVES)
 @example("\ud83d\ude00")
 @example("\ude00\ud83d")
@@ -51,11 +55,13 @@ def test_a_lone_surrogate_becomes_the_replacement_sign_and_a_pair_its_character(
     clean(text).encode()
 
 
+@PATIENT
 @given(messages())
 def test_a_message_decodes_to_what_was_encoded(message):
     assert decode_message(encode_message(message)) == cleaned(message)
 
 
+@PATIENT
 @given(nodes())
 def test_a_node_decodes_to_what_was_encoded(node):
     assert decode_node(encode_node(node)) == cleaned(node)
@@ -68,6 +74,7 @@ def test_every_code_point_survives_the_disk():
         assert message.text == model.clean(text)
 
 
+@PATIENT
 @given(messages())
 def test_a_message_is_one_line_of_json_with_its_size_and_checksum(message):
     line = encode_message(message)
@@ -81,6 +88,7 @@ def test_a_message_is_one_line_of_json_with_its_size_and_checksum(message):
     assert {key for key in raw if key in TEXTS and not raw[key]} <= {"kind", "text", "date", "session"}, "unknown facts take no room"
 
 
+@PATIENT
 @given(nodes())
 def test_a_node_is_one_line_of_json_with_its_size_and_checksum(node):
     line = encode_node(node)
@@ -91,6 +99,7 @@ def test_a_node_is_one_line_of_json_with_its_size_and_checksum(node):
     assert (raw["size"], raw["crc"]) == (len(text.encode()), model.crc(f"{node.level}|{node.index}|{text}"))
 
 
+@PATIENT
 @given(ANY | HALVES, ANY | HALVES)
 def test_the_size_is_that_of_what_is_written_whatever_was_said(kind, text):
     """It is taken once more after the line is durable: failing there would make the caller say it again."""
@@ -100,6 +109,7 @@ def test_the_size_is_that_of_what_is_written_whatever_was_said(kind, text):
 # -- lines of other programs
 
 
+@PATIENT
 @given(messages(), st.booleans(), st.sampled_from([(",", ":"), (", ", ": ")]))
 def test_a_line_another_json_writer_made_reads_the_same(message, ascii_only, separators):
     fields = {"i": message.id, **{name: getattr(message, name) for name in TEXTS}, "size": 3}
@@ -174,6 +184,7 @@ def test_a_checksum_that_is_there_must_match(crc):
     assert refused.value.id == 0, "the id was given to a message, and must not be given to another"
 
 
+@PATIENT
 @given(COUNTS, st.integers(0, 48))
 def test_a_node_beyond_any_log_is_refused_as_damage(index, level):
     """Its last message would not fit the index's 64-bit numbers, and the memory could never be opened again."""
@@ -211,6 +222,7 @@ def test_a_line_that_holds_no_record_is_refused_and_says_why(line):
         assert str(refused.value).startswith("is no")
 
 
+@PATIENT
 @given(st.binary(max_size=60))
 def test_bytes_at_random_are_refused_and_nothing_else_happens(line):
     for decode in (decode_message, decode_node):
@@ -268,6 +280,7 @@ def test_a_flipped_byte_never_turns_a_node_into_another_in_silence():
             assert (read.level, read.index, read.text) == (node.level, node.index, node.text)
 
 
+@PATIENT
 @given(messages(), st.data())
 def test_a_flipped_bit_never_turns_any_message_into_another_in_silence(message, data):
     line = bytearray(encode_message(message))

@@ -6,11 +6,14 @@ import re
 
 import model
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from optchat.core.errors import AddressError
 from optchat.core.tree import Place, cover, parse_address, place_at
+
+PATIENT = settings(deadline=None)
+"""Other work shares the machine: how long an example takes is no property of the code."""
 
 HUGE = 2**48
 
@@ -36,6 +39,7 @@ def test_names_and_nodes_are_one_to_one_for_every_small_log():
                 assert node is None or tuple(place) == node
 
 
+@PATIENT
 @given(places())
 def test_a_name_leads_back_to_its_node_however_large(place):
     assert place.address == model.name(place)
@@ -46,6 +50,7 @@ def test_a_name_leads_back_to_its_node_however_large(place):
     assert parse_address(place.first, place.n, total=HUGE) == place
 
 
+@PATIENT
 @given(st.integers(-5, 2**60), st.integers(-5, 2**60))
 def test_a_stretch_that_is_no_node_has_no_place(first, count):
     level = max(count, 1).bit_length() - 1
@@ -53,6 +58,7 @@ def test_a_stretch_that_is_no_node_has_no_place(first, count):
     assert place_at(first, count) == (Place(level, first // count) if exists else None)
 
 
+@PATIENT
 @given(places())
 def test_a_node_covers_what_its_two_children_cover(place):
     assert place.parent.first <= place.first < place.end <= place.parent.end
@@ -78,6 +84,7 @@ def test_a_stretch_is_tiled_by_the_fewest_nodes():
             assert len(found) == (model.fewest(first, end) if end > first else 0)
 
 
+@PATIENT
 @given(st.integers(0, HUGE), st.integers(0, HUGE))
 @example(0, HUGE)
 @example(0, 10**12)
@@ -161,6 +168,7 @@ def outcome(sent, n, total):
         return None, error
 
 
+@PATIENT
 @given(SENT, SENT, st.integers(1, 66) | st.integers(1, HUGE))
 def test_whatever_is_sent_the_answer_is_a_line_of_the_log_or_names_one(sent, n, total):
     place, error = outcome(sent, n, total)
@@ -186,6 +194,7 @@ def test_every_node_of_a_small_log_has_its_address_and_nothing_else_has_one():
         assert {f"{first}+{count}" for (first, count), place in asked.items() if place} == names
 
 
+@PATIENT
 @given(st.integers(0, 200), st.integers(-9, 300), st.integers(1, 200))
 def test_the_line_a_hint_names_holds_the_message_asked_for(first, count, total):
     node = next((n for n in model.complete(total) if model.name(n) == f"{first}+{count}"), None)

@@ -6,12 +6,15 @@ from itertools import pairwise
 
 import model
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optchat.core import view as view_module
 from optchat.core.tree import Place
 from optchat.core.view import Line, Marks, View, due, merge, open_up, tile
+
+PATIENT = settings(deadline=None)
+"""Other work shares the machine: how long an example takes is no property of the code."""
 
 SEEDS = st.integers(0, 2**32)
 SHARES = st.sampled_from([0.0, 0.3, 0.7, 0.9, 1.0])
@@ -71,6 +74,7 @@ def weight_of(view, total, chars):
 # -- law 1
 
 
+@PATIENT
 @given(TOTALS, SEEDS, SHARES, SHARES, SHARES)
 def test_a_view_and_its_gaps_tile_the_log(total, seed, leaves, nodes, merges):
     built = model.some_tree(seed, total, leaves, nodes)
@@ -85,6 +89,7 @@ def test_a_view_and_its_gaps_tile_the_log(total, seed, leaves, nodes, merges):
     assert View(lines_of(view), total).gaps() == model.gaps(view, total)
 
 
+@PATIENT
 @given(st.integers(1, 90), SEEDS, st.lists(st.integers(0, 5), min_size=1, max_size=9))
 def test_leaves_may_come_in_any_order_and_end_up_in_the_order_of_the_log(total, seed, portions):
     built = model.some_tree(seed, total, 0.8, 0.0)
@@ -101,6 +106,7 @@ def test_leaves_may_come_in_any_order_and_end_up_in_the_order_of_the_log(total, 
 # -- laws 3 and 4
 
 
+@PATIENT
 @given(TOTALS, SEEDS, SHARES, SHARES, SHARES)
 def test_each_merge_is_of_the_most_due_pair_with_ties_to_the_oldest(total, seed, leaves, nodes, merges):
     """One merge at a time, against a search through all pairs with fractions."""
@@ -111,6 +117,7 @@ def test_each_merge_is_of_the_most_due_pair_with_ties_to_the_oldest(total, seed,
         assert nodes_of(found) == after
 
 
+@PATIENT
 @given(TOTALS, SEEDS, SHARES, SHARES, SHARES, st.data())
 def test_a_batch_stops_at_the_first_state_that_is_light_enough(total, seed, leaves, nodes, merges, data):
     built = model.some_tree(seed, total, leaves, nodes)
@@ -125,6 +132,7 @@ def test_a_batch_stops_at_the_first_state_that_is_light_enough(total, seed, leav
         assert [line.chars for line in found] == [chars[node] for node in states[at]]
 
 
+@PATIENT
 @given(TOTALS, SEEDS, SHARES, SHARES, SHARES, st.integers(0, 9000), st.integers(0, 9000), st.data())
 def test_after_a_batch_the_view_is_at_most_the_low_mark_or_no_pair_can_merge(
     total, seed, leaves, nodes, merges, one_mark, other_mark, data
@@ -146,6 +154,7 @@ def test_after_a_batch_the_view_is_at_most_the_low_mark_or_no_pair_can_merge(
     assert model.tiles([model.covered(line.place) for line in tile(view.lines, total)], total)
 
 
+@PATIENT
 @given(TOTALS, SEEDS, SHARES, SHARES, SHARES, st.integers(0, 90))
 def test_a_merge_joins_siblings_under_a_built_parent_and_nothing_splits(total, seed, leaves, nodes, merges, target):
     built = model.some_tree(seed, total, leaves, nodes)
@@ -161,6 +170,7 @@ def test_a_merge_joins_siblings_under_a_built_parent_and_nothing_splits(total, s
     assert sum(end - first for first, end in map(model.covered, after)) == sum(end - first for first, end in map(model.covered, before))
 
 
+@PATIENT
 @given(st.integers(2, 90), SEEDS, SHARES, st.integers(-1, 1))
 def test_a_view_is_full_past_the_high_mark_and_not_at_it(total, seed, leaves, beyond):
     built = model.some_tree(seed, total, leaves, 1.0)
@@ -204,6 +214,7 @@ def test_the_rule_measured_from_the_first_message_is_told_from_the_right_one(mon
     assert sum(agreed) == AGREEING_WITH_THE_WRONG_RULE
 
 
+@PATIENT
 @given(st.integers(0, 47), st.integers(0, 2**40), st.integers(0, 47), st.integers(0, 2**40), st.integers(0, 2**48))
 def test_due_orders_as_the_fraction_does(level, index, other_level, other_index, beyond):
     """In whole numbers, because a float cannot tell neighbours apart in a log of billions."""
@@ -230,6 +241,7 @@ def given_children(built, chars):
     return children
 
 
+@PATIENT
 @given(TOTALS, SEEDS, SHARES, SHARES, st.data())
 def test_opened_from_its_roots_a_tree_shows_what_merging_its_leaves_would(total, seed, leaves, nodes, data):
     """With lines no longer than their halves together, there is one view for each budget, whichever way it is come to."""
@@ -251,6 +263,7 @@ def both_halves(chars, node):
     return chars[level - 1, 2 * index] + chars[level - 1, 2 * index + 1]
 
 
+@PATIENT
 @given(TOTALS, SEEDS, SHARES, SHARES, st.integers(0, 12_000), st.floats(0, 0.5), st.data())
 def test_opening_up_keeps_the_budget_and_the_tiling_whatever_the_sizes_and_whatever_is_lost(total, seed, leaves, nodes, target, loss, data):
     built = model.some_tree(seed, total, leaves, nodes)
