@@ -222,7 +222,7 @@ def test_ctrl_c_activates_nothing(monkeypatch, tmp_path, saved):
     [
         ("auto", {}, "free of cost, nothing is sent anywhere"),
         ("auto", {"auxiliary": {"optchat_compact": {"model": "auto"}}}, "No model is named"),
-        ("auto", {"auxiliary": {"optchat_compact": {"model": "tiny-1"}}}, "by the model tiny-1"),
+        ("auto", {"auxiliary": {"optchat_compact": {"model": "tiny-1"}}}, "The model tiny-1 is named for writing lines"),
         ("model", {}, "MAIN model writes the lines, at its price"),
         ("local", {"auxiliary": {"optchat_compact": {"model": "tiny-1"}}}, "on this machine, free of cost (summarizer: local)"),
     ],

@@ -78,7 +78,7 @@ def check(field: Field, value: Any) -> None:
 
     _, warnings = read_settings({field.key: value})
     if warnings:
-        raise SettingsError(f"cannot set {field.key}: {warnings[0].partition('; the default')[0]}", hint=f"Allowed: {_allowed(field)}")
+        raise SettingsError(f"cannot set {warnings[0].partition('; the default')[0]}")
 
 
 def save_config(values: dict[str, Any], hermes_home: str | Path) -> Path:
@@ -139,7 +139,3 @@ def _list_or_object(text: str) -> Any:
         except ValueError:
             return text
     return [word for word in (part.strip() for part in text.split(",")) if word]
-
-
-def _allowed(field: Field) -> str:
-    return ", ".join(value for value, _ in field.choices) or field.description

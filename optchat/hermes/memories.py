@@ -8,15 +8,30 @@ only one: the package may be imported under two names, and then there are two of
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import weakref
 from collections import deque
+from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from types import ModuleType
 
     from ..memory import Memory
+
+
+def engine() -> ModuleType:
+    """Our module ``memory``, whole.
+
+    Host 0.19 executes it when it loads the plugin, and leaves it half done in ``sys.modules`` where a package was missing: without
+    this, a process in which setup has just installed that package could never open a memory.
+    """
+    name = f"{__package__.rpartition('.')[0]}.memory"
+    if not hasattr(sys.modules.get(name), "Memory"):
+        sys.modules.pop(name, None)
+    return import_module(name)
 
 
 class _Key(NamedTuple):
@@ -72,14 +87,12 @@ def borrow(root: Path, borrower: object, *, compact: bool) -> Loan:
         OptchatError: the memory cannot be opened.
 
     """
-    from ..memory import Memory
-
     key = _Key(os.path.realpath(root), compact, os.getpid())
     with _lock:
         finished = _collect()
         shared = _shared.get(key)
         if shared is None:
-            shared = _shared[key] = _Shared(Memory.open(root, compact=compact))
+            shared = _shared[key] = _Shared(engine().Memory.open(root, compact=compact))
         shared.borrowers += 1
         loan = Loan(key, shared.memory)
     _close(finished)

@@ -15,6 +15,7 @@ from . import configuration, memories
 if TYPE_CHECKING:
     from ..capture.capture import Capture
     from ..core.records import Entry
+    from ..core.settings import Settings
     from ..memory import Memory
 
 NOTE_WAIT_S: Final = 0.2
@@ -28,8 +29,6 @@ class Session:
     """One agent, from ``initialize`` to ``shutdown``."""
 
     def __init__(self, session_id: str, options: dict[str, Any]) -> None:
-        from ..memory import load_settings
-
         home = options.get("hermes_home")
         if not home:
             # Never a guess: with several profiles in one process the ambient one may be somebody else's.
@@ -38,7 +37,7 @@ class Session:
         self.root = configuration.memory_root(home)
         self.platform = str(options.get("platform") or "")
         self.author = str(options.get("user_name") or options.get("user_id") or "")
-        self.settings, _ = load_settings(self.root)
+        self.settings: Settings = memories.engine().load_settings(self.root)[0]
         self.off = self.platform.lower() in {name.lower() for name in self.settings.platforms_off}
         # Host 0.19 calls every context primary, so that the platform must be asked as well.
         context = str(options.get("agent_context") or "primary")
@@ -82,7 +81,7 @@ class Session:
         memory = self.memory()
         with self._lock:
             if self._capture is None:
-                self._capture = Capture(memory, session=self.id, platform=self.platform)
+                self._capture = Capture(memory.capture_store(), session=self.id, platform=self.platform)
             return self._capture
 
     def record(self, kind: str = "", text: str = "") -> None:

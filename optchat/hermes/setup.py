@@ -109,7 +109,7 @@ def _who_writes(hermes_home: str, config: dict[str, Any]) -> str:
     if chosen == "local":
         return "  Lines are written on this machine, free of cost (summarizer: local)."
     if model:
-        return f"  Lines are written by the model {model} (auxiliary.{TASK})."
+        return f"  The model {model} is named for writing lines (auxiliary.{TASK})."
     price = (
         "  Until then your MAIN model writes the lines, at its price (summarizer: model)."
         if chosen == "model"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import OptchatError
-from . import configuration, dependencies
+from . import configuration, dependencies, memories
 from .model import TASK, host_config, named_model
 
 if TYPE_CHECKING:
@@ -22,12 +22,10 @@ def rows(hermes_home: str | Path) -> dict[str, str]:
     if lacking := dependencies.advice(dependencies.missing()):
         return {**shown, "not available": lacking}
     if not root.is_dir():
-        return {**shown, "messages": "0 (nothing has been said yet)", "lines written by": _writer("auto")}
-    from ..memory import Memory
-
+        return {**shown, "messages": "0 (nothing has been said yet)", "model named for lines": _model()}
     try:
-        with Memory.open(root, compact=False) as memory:
-            return {**shown, **_rows(memory.status())}
+        with memories.engine().Memory.open(root, compact=False) as memory:
+            return {**shown, **_rows(memory.status()), "model named for lines": _model()}
     except OptchatError as error:
         return {**shown, "not readable": str(error)}
 
@@ -42,16 +40,13 @@ def _rows(status: dict[str, Any]) -> dict[str, str]:
         "still to build": backlog,
         "last append": str(status.get("last_append") or "never"),
         "last error": str(status.get("last_error") or "none"),
-        "lines written by": _writer(str(status.get("summarizer") or "auto")),
+        "lines written by": str(status.get("summarizer") or "unknown"),
     }
     for number, warning in enumerate(status.get("warnings") or (), start=1):
         shown[f"warning {number}"] = str(warning)
     return shown
 
 
-def _writer(summarizer: str) -> str:
-    """Who writes the lines now. Only the host knows which model is named."""
-    model = named_model(host_config())
-    if summarizer == "local" or (summarizer == "auto" and not model):
-        return f"this machine (summarizer: {summarizer})"
-    return f"{model or 'the main model'} (summarizer: {summarizer}, auxiliary.{TASK})"
+def _model() -> str:
+    """Which model the host's configuration names for us. Only the host knows."""
+    return f"{named_model(host_config()) or 'none'} (auxiliary.{TASK})"

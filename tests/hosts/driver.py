@@ -130,7 +130,7 @@ def threads():
 
 def main():
     scenario, result = map(Path, sys.argv[1:3])
-    names = {"Talk": Talk, "out": out, "handles": handles, "threads": threads, "time": time, "gc": gc, "home": Path(os.environ["HERMES_HOME"])}
+    names = {"Talk": Talk, "load_config": load_config, "out": out, "handles": handles, "threads": threads, "time": time, "gc": gc, "home": Path(os.environ["HERMES_HOME"])}
     try:
         exec(compile(scenario.read_text(encoding="utf-8"), str(scenario), "exec"), names)
     finally:

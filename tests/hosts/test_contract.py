@@ -77,7 +77,8 @@ def test_status_shows_what_is_in_the_memory(home):
     assert "lines built: 3" in status
     assert "still to build: 0 lines" in status
     assert "last error: none" in status
-    assert "lines written by:" in status
+    assert "lines written by: local" in status
+    assert "model named for lines: aux-model (auxiliary.optchat_compact)" in status
 
 
 def test_asking_for_the_status_makes_no_directory(home):

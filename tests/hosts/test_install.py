@@ -71,7 +71,7 @@ def test_setup_without_a_console_takes_the_defaults_and_writes_no_file(home):
     done = home.hermes("memory", "setup", "optchat", stdin="")
 
     assert "Memory provider: optchat" in done.stdout
-    assert "Lines are written by the model aux-model" in done.stdout
+    assert "The model aux-model is named for writing lines" in done.stdout
     assert not (home.memory / "config.json").exists()
     assert "← active" in home.hermes("memory", "status").stdout
 
@@ -95,6 +95,25 @@ def test_where_nothing_can_be_installed_setup_says_what_to_run_and_activates_not
     assert "Not activated. Run this, then the setup again" in done.stdout
     assert "-m pip install 'orjson>=3.9' 'filelock>=3.12'" in done.stdout
     assert "optchat  (local)\n" in bare_home.hermes("memory", "status").stdout
+
+
+def test_a_process_in_which_setup_ran_can_use_the_memory_at_once(bare_home):
+    out = bare_home.play(
+        """
+        from plugins.memory import load_memory_provider
+        provider = load_memory_provider("optchat")
+        out["before"] = provider.is_available()
+        provider.post_setup(str(home), load_config())
+        out["after"] = provider.is_available()
+        talk = Talk("s1")
+        out["block"] = "optchat" in talk.provider.system_prompt_block()
+        out["settings"] = talk.provider._session.settings.view_budget_chars
+        talk.end()
+        """,
+        **wheels(bare_home.host),
+    )
+
+    assert out == {"before": False, "after": True, "block": True, "settings": 16_000}
 
 
 def test_the_picker_with_arrow_keys_leads_to_the_same(bare_home):
