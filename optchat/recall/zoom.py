@@ -75,6 +75,8 @@ def _message_page(store: Store, id_: int, page: int) -> str:
 
 
 def _page_number(page: int | str) -> int:
+    if isinstance(page, int) and not isinstance(page, bool):
+        return max(-1, min(page, 1_000_000))  # Python refuses to write out an integer of thousands of digits
     try:
         return int(str(page).strip() or "1")
     except ValueError:

@@ -58,8 +58,9 @@ def check(
     checker.look_at_search(search)
     checker.catch_up()
     with Snapshot(store.root / "index.sqlite") as snapshot:
-        checker.read_messages(snapshot)
-        checker.read_nodes(snapshot)
+        checker.look_at_index(snapshot)
+        checker.read_messages()
+        checker.read_nodes()
         checker.compare_index(snapshot)
     checker.compare_view()
     checker.compare_search()
@@ -77,6 +78,7 @@ class _Checker:
         self.store = store
         self.progress = progress
         self.damage, self.disagreements, self.notes = Findings(), Findings(), Findings()
+        self.known: dict[tuple[str, str], int] | None = None  # None: the index does not say, so all there is counts
         self.offsets = array("q")  # by message id; -1 where there is none
         self.indexed = array("q")  # the same, as the index has it
         self.chars: dict[int, array[int]] = {}  # by level, then index; -1 where there is no node
@@ -95,11 +97,24 @@ class _Checker:
         except OptchatError as error:
             self.notes.add(f"the index may be behind: {error}")
 
+    def look_at_index(self, snapshot: Snapshot) -> None:
+        """Load what the index says of the messages, and how much of each day file it stands for."""
+        try:
+            self.known = snapshot.known()
+            for id_, offset in snapshot.messages():
+                if id_ > len(self.indexed) + ID_JUMP_MAX:
+                    self.disagreements.add(f"index.sqlite has a message {id_}, far beyond the log")
+                    break
+                self._extend(self.indexed, id_ + 1)
+                self.indexed[id_] = offset
+        except OptchatError as error:
+            self.disagreements.add(f"index.sqlite cannot be read: {error}")
+
     # -- the truth
 
-    def read_messages(self, snapshot: Snapshot) -> None:
+    def read_messages(self) -> None:
         """Decode every message line; find lost ids, doubled ids and unreadable lines."""
-        for where, piece, bad in self._lines(self.store.main, snapshot):
+        for where, piece, bad in self._lines(self.store.main):
             try:
                 message = decode_message(piece.line)
             except BadLineError as error:
@@ -116,19 +131,16 @@ class _Checker:
             # A line cut by a crash was never acknowledged: it is harmless if the ids around it have no gap.
             self._settle(bad, harmless=message.id == 0 or self.offsets[message.id - 1] >= 0)
             self.offsets[message.id] = piece.offset
-        for id_, offset in snapshot.messages():
-            self._extend(self.indexed, id_ + 1)
-            self.indexed[id_] = offset
         self.total = max(len(self.offsets), len(self.indexed))
         self._extend(self.offsets, self.total)
         for id_, offset in enumerate(self.offsets):
             if offset < 0:
                 self.damage.add(f"message {id_} is lost")
 
-    def read_nodes(self, snapshot: Snapshot) -> None:
+    def read_nodes(self) -> None:
         """Decode every node line; find nodes without their halves, and nodes of messages that were never logged."""
         provisional: set[Place] = set()  # built without the model it was meant for: a later line takes its place
-        for where, piece, bad in self._lines(self.store.tree, snapshot):
+        for where, piece, bad in self._lines(self.store.tree):
             try:
                 node = decode_node(piece.line)
             except BadLineError as error:
@@ -156,14 +168,13 @@ class _Checker:
             self.nodes_found[place.level] = self.nodes_found.get(place.level, 0) + 1
         level[place.index] = chars
 
-    def _lines(self, log: DayLog, snapshot: Snapshot) -> Iterator[tuple[str, Piece, list[tuple[str, bool]]]]:
+    def _lines(self, log: DayLog) -> Iterator[tuple[str, Piece, list[tuple[str, bool]]]]:
         """Every line of a room with where it stands, and a list for the bad ones not judged yet."""
-        known = snapshot.known()
         for name, size in log.sizes().items():
             bad: list[tuple[str, bool]] = []
             for piece in log.scan(name):
                 where = f"{log.room}/{name}, byte {piece.offset}"
-                if piece.offset >= known.get((log.room, name), 0):
+                if self.known is not None and piece.offset >= self.known.get((log.room, name), 0):
                     if not piece.ended:
                         self.notes.add(f"{where}: a line cut by a crash before it was acknowledged; stepped over")
                     break  # logged since, or being written this moment
@@ -186,11 +197,21 @@ class _Checker:
 
     def compare_index(self, snapshot: Snapshot) -> None:
         """The index must say what a full scan finds: messages, nodes, and the nodes ready to be built."""
+        try:
+            self._compare_messages()
+            self._compare_nodes(snapshot)
+            self._compare_ready(snapshot)
+        except OptchatError as error:
+            self.disagreements.add(f"index.sqlite cannot be read: {error}")
+
+    def _compare_messages(self) -> None:
         for id_, offset in enumerate(self.indexed):
             if self.offsets[id_] != offset:
                 self.disagreements.add(f"index.sqlite has message {id_} in another place than the log")
         if len(self.indexed) != self.total:
             self.disagreements.add(f"index.sqlite holds {len(self.indexed)} messages, the log {self.total}")
+
+    def _compare_nodes(self, snapshot: Snapshot) -> None:
         counted = 0
         for level, index, chars in snapshot.nodes():
             place = Place(level, index)
@@ -200,7 +221,6 @@ class _Checker:
                     self.disagreements.add(f"index.sqlite and the tree differ in line {place.address}")
         if counted != sum(self.nodes_found.values()):
             self.disagreements.add(f"index.sqlite holds {counted} lines, the tree {sum(self.nodes_found.values())}")
-        self._compare_ready(snapshot)
 
     def _compare_ready(self, snapshot: Snapshot) -> None:
         ready = {level: bytearray(self.total >> level) for level in range(self.total.bit_length())}

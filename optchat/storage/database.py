@@ -27,6 +27,7 @@ _REFUSALS: Final = frozenset(
         sqlite3.SQLITE_NOLFS, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_TOOBIG,
     }
 )  # fmt: skip
+_ANEW: Final = "It is made anew by itself: try again"
 _SHORT_READ: Final = 522
 """SQLITE_IOERR_SHORT_READ: the file ends where a page should be. That is damage, not a disk that fails."""
 
@@ -136,4 +137,6 @@ def told(path: Path) -> Iterator[None]:
             raise StoreError(
                 f"cannot use {path}: {error}", path=path, hint="Check that the disk has space and that you may write in its directory"
             ) from error
-        raise DamagedError(f"{path} is damaged: {error}", path=path, hint="It is made anew by itself: try again") from error
+        raise DamagedError(f"{path} is damaged: {error}", path=path, hint=_ANEW) from error
+    except UnicodeDecodeError as error:  # out of SQLite's own message, where that quotes what is damaged
+        raise DamagedError(f"{path} is damaged", path=path, hint=_ANEW) from error

@@ -32,9 +32,11 @@ _BINARY: Final = getattr(os, "O_BINARY", 0)
 class Lock:
     """An exclusive lock between processes and between threads. The file is never deleted and its existence means nothing."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, by_thread: bool = True) -> None:
+        """``by_thread``: False where one thread takes the lock and another gives it back."""
         self.path = path
-        self._lock = _file_lock(path)
+        self._by_thread = by_thread
+        self._lock = _file_lock(path, by_thread=by_thread)
 
     def acquire(self, timeout_s: float) -> bool:
         """Take the lock; whether it was had in time.
@@ -58,7 +60,7 @@ class Lock:
     def renew(self) -> None:
         """Forget, in a forked child, that it was held. The old one is kept: thrown away, it would give back what the parent holds."""
         _inherited.append(self._lock)
-        self._lock = _file_lock(self.path)
+        self._lock = _file_lock(self.path, by_thread=self._by_thread)
 
     @contextlib.contextmanager
     def held(self, timeout_s: float) -> Iterator[None]:
@@ -83,12 +85,12 @@ class Lock:
 _inherited: Final[list[BaseFileLock]] = []
 
 
-def _file_lock(path: Path) -> BaseFileLock:
+def _file_lock(path: Path, *, by_thread: bool) -> BaseFileLock:
     try:
         # Without this the library may, on disks without flock, fall back to a marker file, which outlives a killed owner.
-        return FileLock(path, mode=0o600, fallback_to_soft=False)
+        return FileLock(path, mode=0o600, thread_local=by_thread, fallback_to_soft=False)
     except TypeError:  # a release from before the fallback existed
-        return FileLock(path, mode=0o600)
+        return FileLock(path, mode=0o600, thread_local=by_thread)
 
 
 class Piece(NamedTuple):
@@ -302,10 +304,15 @@ def _last_byte(file: int, size: int) -> bytes:
 
 
 def _read_exactly(file: int, length: int) -> bytes:
-    data = os.read(file, length)
-    while len(data) < length and (more := os.read(file, length - len(data))):
-        data += more
-    return data
+    """Up to ``length`` bytes; in portions, because a length out of a damaged index can be anything."""
+    data = os.read(file, min(length, _CHUNK))
+    if len(data) == length:
+        return data
+    pieces = [data]
+    while data and (length := length - len(data)):
+        data = os.read(file, min(length, _CHUNK))
+        pieces.append(data)
+    return b"".join(pieces)
 
 
 def _sync_dir(path: Path) -> None:

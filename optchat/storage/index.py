@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-VERSION: Final = 1
+VERSION: Final = 2
+
+TURN: Final = "turn:"
+"""Before a turn's token in the table of host ids: the turn is in the log, or settled without a message."""
 
 _SCHEMA: Final = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -37,6 +40,11 @@ CREATE TABLE nodes (level INTEGER, idx INTEGER, file INTEGER, offset INTEGER, le
                     PRIMARY KEY (level, idx)) WITHOUT ROWID;
 -- last = the last message covered: in this order children come before parents, old before new. bytes = size of the source
 CREATE TABLE ready (last INTEGER, level INTEGER, bytes INTEGER NOT NULL, PRIMARY KEY (last, level)) WITHOUT ROWID;
+-- what is noted about sessions besides their messages. No number is given twice, so that readers can ask for what came since
+CREATE TABLE notes (seq INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL, type TEXT NOT NULL, key TEXT NOT NULL,
+                    body BLOB NOT NULL);
+CREATE INDEX notes_of_session ON notes (session, type);
+CREATE INDEX notes_of_type ON notes (type, key);
 CREATE TABLE damage (id INTEGER PRIMARY KEY, room TEXT, name TEXT, offset INTEGER, reason TEXT);
 """
 
@@ -49,6 +57,7 @@ class MessageRow(NamedTuple):
     bytes: int
     session: str
     uid: str
+    turn: str = ""
 
 
 class NodeRow(NamedTuple):
@@ -155,10 +164,30 @@ class Index:
         known.update(((room, name), _whole((bytes_,))[0]) for room, name, bytes_ in rows[1:])
         return State(generation or 0, 0 if top is None else top + 1, known)
 
+    def newest(self) -> tuple[Spot, int] | None:
+        """Where the newest message lies, and the bytes known of its file; None if there is none or it is lost."""
+        row = self._one(
+            "SELECT m.file, m.offset, m.length, f.known FROM messages m LEFT JOIN files f ON f.id = m.file ORDER BY m.id DESC LIMIT 1"
+        )
+        if row is None or row[0] is None:
+            return None
+        spot = self._spot(*row[:3])
+        return None if spot is None else (spot, _whole(row[3:])[0])
+
     def message_spots(self, first: int, end: int) -> list[tuple[int, Spot | None]]:
         """Where messages [first, end) lie, in order; None for one that is lost."""
         rows = self._all("SELECT id, file, offset, length FROM messages WHERE id >= ? AND id < ? ORDER BY id", (first, end))
         return [(id_, self._spot(file, offset, length)) for id_, file, offset, length in rows]
+
+    def spots_of(self, ids: Iterable[int]) -> list[tuple[int, Spot | None]]:
+        """Where these messages lie, in the order of the log; None for one that is lost."""
+        asked = ", ".join(map(str, ids))
+        rows = self._all(f"SELECT id, file, offset, length FROM messages WHERE id IN ({asked}) ORDER BY id")
+        return [(id_, self._spot(file, offset, length)) for id_, file, offset, length in rows]
+
+    def sizes_of(self, ids: Iterable[int]) -> dict[int, int]:
+        """Bytes of the source of each of these messages."""
+        return dict(self._all(f"SELECT id, bytes FROM messages WHERE id IN ({', '.join(map(str, ids))})"))
 
     def session_spots(self, session: str, first: int = 0) -> list[tuple[int, Spot | None]]:
         """Where the messages of one session from ``first`` on lie, in order."""
@@ -217,6 +246,14 @@ class Index:
         rows = self._all("SELECT room, name, offset, reason FROM damage ORDER BY id LIMIT ?", (limit,))
         return [f"{room}/{name}, byte {offset}: {reason}" for room, name, offset, reason in rows]
 
+    def rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        """Ask for the notes of ``capture.py``, whose tables these are too."""
+        return self._all(sql, values)
+
+    def write(self, sql: str, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Write notes; inside a transaction."""
+        self._writer.executemany(sql, rows)
+
     def forget(self) -> None:
         """Drop what was remembered of file and session numbers: another process has rebuilt the index."""
         self._file_ids.clear()
@@ -257,7 +294,7 @@ class Index:
             "WHERE messages.file IS NULL AND excluded.file IS NOT NULL",
             values,
         )
-        if uids := [(r.uid, r.id) for r in rows if r.uid]:
+        if uids := [(r.uid, r.id) for r in rows if r.uid] + [(TURN + r.turn, r.id) for r in rows if r.turn]:
             self._writer.executemany("INSERT OR IGNORE INTO uids VALUES (?, ?)", uids)
         if ready:
             self._writer.executemany(
@@ -324,7 +361,9 @@ class Index:
 
     def set_known(self, room: str, name: str, known: int) -> None:
         """Say how many bytes of a day file are in the index."""
-        self._writer.execute("UPDATE files SET known = ? WHERE id = ?", (known, self._file_id(room, name)))
+        changed = self._writer.execute("UPDATE files SET known = ? WHERE id = ?", (known, self._file_id(room, name)))
+        if changed.rowcount != 1:
+            raise DamagedError(f"{self.path} is damaged: it has forgotten {room}/{name}", path=self.path)
 
     def note_damage(self, room: str, name: str, offset: int, reason: str) -> None:
         """Remember a line that was stepped over."""

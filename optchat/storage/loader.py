@@ -22,6 +22,7 @@ ID_JUMP_MAX: Final = 1_000_000
 """A line whose id lies further ahead than this is damage, not a log with a million messages missing."""
 
 _CLAIM: Final = re.compile(rb'\{"i":(\d{1,14}),"kind"')
+CLAIM_BYTES: Final = 32
 LOST_BYTES: Final = 64
 LOST_TEXT: Final = "(message {} is lost: the log was damaged there)"
 """What stands for a message that existed and cannot be read any more; with it the tree goes on."""
@@ -78,8 +79,7 @@ class Loader:
 
     def _claim(self, line: bytes, error: BadLineError) -> None:
         """Keep the id a damaged line still shows: its message was acknowledged, and nodes may cover it."""
-        shown = _CLAIM.match(line)
-        claimed = int(shown[1]) if shown and error.id is None else error.id
+        claimed = id_of(line) if error.id is None else error.id
         if claimed is not None and claimed <= self.top:
             self.top = self.claimed = max(self.top, claimed + 1)
 
@@ -87,9 +87,15 @@ class Loader:
         return node_row(decode_node(line), spot)
 
 
+def id_of(line: bytes) -> int | None:
+    """The message id a line begins with, as we write it; for judging a line by its head alone."""
+    shown = _CLAIM.match(line)
+    return int(shown[1]) if shown else None
+
+
 def message_row(message: Message, spot: Spot) -> MessageRow:
     """The row of the index that describes a message's line."""
-    return MessageRow(message.id, spot, message_size(message.kind, message.text), message.session, message.uid)
+    return MessageRow(message.id, spot, message_size(message.kind, message.text), message.session, message.uid, message.turn)
 
 
 def node_row(node: Node, spot: Spot) -> NodeRow:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from .database import connect, told
+from ..core.records import MAX_LEVEL
+from .database import DamagedError, connect, told
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 
@@ -28,20 +29,36 @@ class Snapshot:
 
     def known(self) -> dict[tuple[str, str], int]:
         """Bytes of each day file (room, name) that are in the index. Read first: it is what all the rest is compared with."""
-        return {(room, name): known for room, name, known in self._rows("SELECT room, name, known FROM files")}
+        rows = self._rows("SELECT known, room, name FROM files", lambda known, *_: known >= 0)
+        return {(room, name): known for known, room, name in rows}
 
     def messages(self) -> Iterator[tuple[int, int]]:
         """(id, offset or -1 where it is lost) of every message, in order."""
-        return self._rows("SELECT id, CASE WHEN file IS NULL THEN -1 ELSE offset END FROM messages ORDER BY id")
+        return self._rows("SELECT id, CASE WHEN file IS NULL THEN -1 ELSE offset END FROM messages ORDER BY id", _is_message)
 
     def nodes(self) -> Iterator[tuple[int, int, int]]:
         """(level, index, characters) of every node, in order."""
-        return self._rows("SELECT level, idx, chars FROM nodes ORDER BY level, idx")
+        return self._rows("SELECT level, idx, chars FROM nodes ORDER BY level, idx", lambda level, index, _: _is_place(level, index))
 
     def ready(self) -> Iterator[tuple[int, int]]:
         """(last message covered, level) of every node that can be built."""
-        return self._rows("SELECT last, level FROM ready")
+        return self._rows("SELECT last, level FROM ready", lambda last, level: _is_place(level, last))
 
-    def _rows(self, sql: str) -> Iterator[Any]:
+    def _rows(self, sql: str, sane: Callable[..., bool]) -> Iterator[Any]:
         with told(self.path):
-            yield from self._connection.execute(sql)
+            for row in self._connection.execute(sql):
+                try:
+                    right = sane(*row)
+                except TypeError:
+                    right = False
+                if not right:
+                    raise DamagedError(f"{self.path} is damaged: it holds {row!r}", path=self.path)
+                yield row
+
+
+def _is_message(id_: int, offset: int) -> bool:
+    return 0 <= id_ < 1 << MAX_LEVEL and -1 <= offset < 1 << 62
+
+
+def _is_place(level: int, index: int) -> bool:
+    return 0 <= level <= MAX_LEVEL and 0 <= index < 1 << MAX_LEVEL

@@ -32,16 +32,17 @@ from ..core.tree import Place
 from . import files, forks
 from .database import DamagedError
 from .index import Index, State
-from .loader import Loader, message_row, node_row
+from .loader import CLAIM_BYTES, Loader, id_of, message_row, node_row
 from .log import DayLog, Spot, names_near
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
     from datetime import datetime
     from pathlib import Path
 
 LOCK_WAIT_S: Final = 5.0
 _OPEN_WAIT_S: Final = 1.0
+_AFTER_MAX: Final = 1 << 20
 _TEXTS_KEPT: Final = 4_096
 _ENTRY_FIELDS: Final = tuple(field.name for field in fields_of(Entry))
 
@@ -64,6 +65,7 @@ class Store:
         self._holder = 0  # the thread that holds the lock
         self._closed = False
         self._suspect = False  # the index was found damaged; it is made anew at the next lock
+        self._end = (0, 0)  # generation of the index and messages in it when it was last seen to end right
         self._torn: dict[tuple[str, str], tuple[int, int]] = {}  # (size, known) of day files that end in a torn line
         self._failed: list[Message] = []  # the last batch, if it could not be written
         self._retired: list[Index] = []
@@ -122,9 +124,10 @@ class Store:
                 self._failed = [*landed, *messages]
                 raise
             if spots:
-                with self._index_follows():
+                with self.index_follows():
                     self._index.add_messages([message_row(m, s) for m, s in zip(messages, spots, strict=True)], "main")
                     self._index.set_known("main", spots[-1].name, spots[-1].offset + spots[-1].length + 1)
+                self._end = self._generation, first + len(messages)
         return [*landed, *messages]
 
     def _landed(self, entries: list[Entry]) -> list[Message]:
@@ -148,13 +151,13 @@ class Store:
             stamped = {Place(node.level, node.index): _stamped(node, now.isoformat(timespec="seconds")) for node in nodes}
             built = self.read(lambda index: index.node_spots(stamped))
             if built:  # they need not be asked for again, or the compactor would never rest
-                with self._index_follows():
+                with self.index_follows():
                     self._index.drop_ready(built)
             fresh = [node for place, node in stamped.items() if place not in built]
             if not fresh:
                 return []
             spots = self.tree.append([encode_node(node) for node in fresh], now)
-            with self._index_follows():
+            with self.index_follows():
                 self._index.add_nodes([node_row(n, s) for n, s in zip(fresh, spots, strict=True)], "tree")
                 self._index.set_known("tree", spots[-1].name, spots[-1].offset + spots[-1].length + 1)
         return fresh
@@ -216,12 +219,17 @@ class Store:
         """One message, or None if it is lost."""
         return next(self.messages(id_, id_ + 1), None)
 
+    def messages_of(self, ids: Collection[int]) -> list[Message]:
+        """Those of these messages that are there, in the order of the log."""
+        return [message for message in self._load_messages(lambda index: index.spots_of(ids)) if message is not None]
+
     def session_messages(self, session: str, first: int = 0) -> Iterator[Message]:
         """The messages of one session from id ``first`` on, in order."""
+        session = clean(session)
         spots = self.read(lambda index: index.session_spots(session, first))
         for start in range(0, len(spots), 256):
             for message in self._load_messages(lambda _index, part=spots[start : start + 256]: part):  # type: ignore[misc]
-                if message is not None:
+                if message is not None and message.session == session:
                     yield message
 
     def texts(self, places: list[Place]) -> dict[Place, str]:
@@ -283,11 +291,14 @@ class Store:
                 self._rebuild()
 
     @contextlib.contextmanager
-    def _index_follows(self) -> Iterator[None]:
-        """Describe in the index what is durable already. Failing here must not fail the append: the caller would say it again."""
+    def index_follows(self) -> Iterator[Index]:
+        """Describe in the index, under the write lock, what is durable already.
+
+        Failing here must not fail the append: the caller would say it again.
+        """
         try:
             with self._index.transaction():
-                yield
+                yield self._index
         except DamagedError as error:
             logger.warning("optchat: %s", error)
             self._suspect = True
@@ -343,7 +354,7 @@ class Store:
             if (self._index.ok or self._made_by_another()) and not self._suspect:
                 state = self._index.state(self._near())
                 self._notice(state.generation)
-                if self._take_in(self._sizes(state, everything=everything), state):
+                if self._ends_right(state) and self._take_in(self._sizes(state, everything=everything), state):
                     return
         except DamagedError as error:
             logger.warning("optchat: %s; it is made anew", error)
@@ -364,6 +375,24 @@ class Store:
             self._generation = generation
             self._index.forget()
             self._texts.clear()
+
+    def _ends_right(self, state: State) -> bool:
+        """Whether the newest message is the one the index says. If not, the next would get a number that is taken or far away."""
+        if (state.generation, state.total) == self._end:
+            return True
+        newest = self._index.newest()
+        if newest is not None:
+            spot, known = newest
+            path, end = self.main.path(spot.name), spot.offset + spot.length
+            claimed = id_of(files.read_at(path, spot.offset, CLAIM_BYTES))
+            if claimed is None:  # not a line of ours: read it whole
+                claimed = _id_in(self.main.read(spot))
+            after = files.read_at(path, end, min(known - end, _AFTER_MAX)) if known > end else b""
+            if claimed != state.total - 1 or any((_id_in(line) or 0) >= state.total for line in after.splitlines()):
+                logger.warning("optchat: %s is wrong about the newest message; it is made anew", self._index_path)
+                return False
+        self._end = state.generation, state.total
+        return True
 
     def _sizes(self, state: State, *, everything: bool) -> dict[tuple[str, str], tuple[int, int]]:
         """Bytes on disk and bytes known of the day files (room, name) that matter."""
@@ -413,6 +442,7 @@ class Store:
             self._fill_index()
         self._suspect = False
         self._generation = self._index.generation()
+        self._end = self._generation, self._index.total()
         self._texts.clear()
         self._torn.clear()
 
@@ -436,6 +466,13 @@ def _placed(entry: Entry, id_: int, stamp: str) -> Message:
     fields = {name: _cleaned(getattr(entry, name)) for name in _ENTRY_FIELDS}
     fields["date"] = fields["date"] or stamp
     return Message(id=id_, **fields)
+
+
+def _id_in(line: bytes) -> int | None:
+    try:
+        return decode_message(line).id
+    except BadLineError:
+        return None
 
 
 def _stamped(node: Node, stamp: str) -> Node:
