@@ -16,6 +16,7 @@ from zlib import crc32
 
 import orjson
 
+from .capture.disk import DiskStore
 from .compaction.compactor import Compactor, Job, Options
 from .compaction.work import StoreWork
 from .core.errors import OptchatError, StoreError
@@ -23,8 +24,10 @@ from .core.hits import Hit
 from .core.settings import Settings, read_settings
 from .recall import zoom
 from .recall.excerpt import excerpt
+from .recall.ledger import Ledger, ShownNotes
 from .recall.live import LiveView
 from .storage import check, files, forks
+from .storage.capture import CaptureLog
 from .storage.search import Search
 from .storage.store import LOCK_WAIT_S, Store
 
@@ -69,6 +72,8 @@ class Memory:
         except BaseException:
             self._store.close()
             raise
+        self._notes = CaptureLog(self._store)
+        self.ledger = Ledger(ShownNotes(self._notes))
         free_bytes = None if settings.compact_enabled else settings.node_bytes
         self._view = LiveView(self._store, root / "view.json", settings.view_budget_chars, free_bytes=free_bytes)
         self._mark = 0
@@ -120,6 +125,7 @@ class Memory:
         self._closed.set()
         forks.forget(self)
         self._compactor.stop()
+        self._notes.close()
         self._search.close()
         self._store.close()
 
@@ -150,9 +156,33 @@ class Memory:
         """The view of everything said, at most ``view_budget_chars`` characters."""
         return self._view.text()
 
-    def recall(self, query: str = "", session: str = "") -> str:  # noqa: ARG002 -- what is shown does not depend on them yet
-        """What a session is shown before it answers ``query``; empty while nothing is logged."""
-        return self.view() if self._store.total() else ""
+    def recall(self, query: str = "", session: str = "", *, kept: bool = True) -> str:  # noqa: ARG002 -- does not depend on it yet
+        """What a session is shown before it answers ``query``: the whole view if none stands in front of it, else nothing.
+
+        Without a session, always the view. ``kept``: see ``Ledger.is_due``. Empty while nothing is logged.
+        """
+        total = self._store.total()
+        if not total or (session and self.settings.recall == "session" and not self.ledger.is_due(session, kept=kept)):
+            return ""
+        text = self.view()
+        if session:
+            self.ledger.offered(session, total)
+        return text
+
+    def taken_back(self, session: str) -> None:
+        """The last turn of a session was undone: its view may have gone with it."""
+        shown = self.ledger.shown(session)
+        if shown is not None:
+            turns = sum(message.kind == "user" for message in self._store.session_messages(session, shown.up_to))
+            self.ledger.undone(session, turns)
+
+    def compressed(self, session: str) -> None:
+        """The host has summed up a session's list: the next turn is shown a view that holds what went."""
+        self.ledger.compressed(session, self._store.total())
+
+    def capture_store(self) -> DiskStore:
+        """What ``capture/`` keeps its notes in and logs through."""
+        return DiskStore(self._store, self._notes, self._warn)
 
     def zoom(self, id: int | str, n: int | str = 1, page: int | str = 1) -> str:  # noqa: A002 -- the tool's own word
         """The two lines that line ``id+n`` was made from, or with n = 1 the message whole, in pages of 16,000 characters.
@@ -269,6 +299,12 @@ class Memory:
             self._compactor.after_fork()
 
     # -- inside
+
+    def _warn(self, text: str) -> None:
+        """Tell the user once of each kind of trouble."""
+        if text not in self.warnings:
+            self.warnings.append(text)
+            logger.warning("optchat: %s", text)
 
     def _follow(self) -> None:
         """The tree is complete for now: the view may merge. Failing here harms nobody: the next rendering tries again."""

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import logging
 import re
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from agent.memory_provider import MemoryProvider
 
 from . import configuration, dependencies, tools
 from .hooks import Troubles, empty, hook, silence
 from .session import Session
+
+if TYPE_CHECKING:
+    from ..memory import Memory
 
 logger = logging.getLogger(__name__)
 
@@ -135,7 +138,8 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
         self._recalled_lines = 0
         if session is None or not session.shows_view:
             return ""
-        text = session.memory().recall(query, session=session_id or session.id)
+        # The host that names the session is the one that keeps the block of a turn that breaks off.
+        text = session.memory().recall(query, session=session_id or session.id, kept=bool(session_id))
         self._recalled_lines = len(_LINE.findall(text))
         return text
 
@@ -178,6 +182,7 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
             if messages is None:
                 messages = [{"role": "user", "content": user_content}, {"role": "assistant", "content": assistant_content}]
             author = (turn_author or {}).get("name") or (turn_author or {}).get("id") or session.author
+            session.memory().ledger.seen(session.id, messages)
             session.capture().turn_ended(messages, user_content, author=str(author))
             session.record()
             self.troubles.mention(session.memory().warnings)
@@ -214,10 +219,11 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
         session = self._session
         if session is None or session.off:
             return
-        session.id = new_session_id
+        old, session.id = session.id, new_session_id
         if reason == "compression":
             session.compressed()
         if session.writes:
+            _follow_list(session.memory(), parent_session_id or old, new_session_id, rewound=rewound, reason=reason)
             session.capture().switched(new_session_id, parent=parent_session_id, reset=reset, rewound=rewound, reason=reason)
 
     @hook(silence)
@@ -244,6 +250,16 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
         """The session, if it is one that leaves something behind."""
         session = self._session
         return session if session is not None and session.writes else None
+
+
+def _follow_list(memory: Memory, old: str, new: str, *, rewound: bool, reason: str) -> None:
+    """What a switch means for the view in front of the model."""
+    if rewound:
+        memory.taken_back(new)
+    elif reason == "compression":
+        memory.compressed(new)
+    elif reason == "branch":
+        memory.ledger.branched(old, new)
 
 
 def _memory_note(action: str, target: str, content: str, metadata: dict[str, Any]) -> str:

@@ -8,20 +8,27 @@ after a turn is the only proof, and corrects what is kept here.
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from ..core.errors import OptchatError
 from ..core.render import HEAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+
+    from ..storage.capture import CaptureLog
 
 PROOF_WAIT_S: Final = 0.3
 """Longest a turn waits for the list of the turn before, where a block without proof may have been dropped by the host."""
 
 _FIRST_LINE: Final = HEAD.partition("\n")[0]
 _LAST_ADDRESS: Final = re.compile(r"^(\d{1,15})\+(\d{1,15})\|", re.MULTILINE)
+
+
+logger = logging.getLogger(__name__)
 
 
 class Shown(NamedTuple):
@@ -39,6 +46,26 @@ class ShownLog(Protocol):
 
     def note_shown(self, session: str, shown: Shown | None) -> None:
         """Note it, for whoever goes on with the session."""
+
+
+class ShownNotes:
+    """The ledger's share of the notes on disk."""
+
+    def __init__(self, notes: CaptureLog) -> None:
+        self._notes = notes
+
+    def shown(self, session: str) -> Shown | None:
+        """The last that was noted of this session."""
+        noted = self._notes.notes("shown", session=session)
+        return Shown(noted[-1]["up_to"], noted[-1]["undone"]) if noted and noted[-1]["up_to"] is not None else None
+
+    def note_shown(self, session: str, shown: Shown | None) -> None:
+        """Jot it down. Should it be lost, a session is shown its view once more, or once too late: no reason to disturb a turn."""
+        note = {"type": "shown", "session": session, "up_to": shown.up_to if shown else None, "undone": shown.undone if shown else 0}
+        try:
+            self._notes.jot(note)
+        except OptchatError as error:
+            logger.warning("optchat: cannot note what was shown: %s", error)
 
 
 class _Context:

@@ -1,0 +1,138 @@
+"""Capture's store on the real disk: the message log, and the notes beside it.
+
+Joins ``storage/store.py`` and ``storage/capture.py`` into what ``Capture`` asks for. One per memory; safe to use from several threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..core.drafts import Draft
+from ..core.errors import LockTimeoutError
+from ..core.known import Fork
+from ..core.records import clean
+from ..core.transcript import Bind
+from .store import News
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..storage.capture import CaptureLog
+    from ..storage.store import Store
+    from .store import Batch
+
+_WHOLE = -1
+"""In a fork: all of the parent, whatever comes, and not a copy of it as it was."""
+
+
+class Mark(NamedTuple):
+    """How much of a family was read: everything below message ``messages`` and note ``notes`` of one making of the index."""
+
+    family: frozenset[str]
+    messages: int
+    notes: int
+    generation: int
+
+
+class DiskStore:
+    """What ``CaptureStore`` promises, durable and shared between processes."""
+
+    def __init__(self, store: Store, notes: CaptureLog, warn: Callable[[str], None]) -> None:
+        """``warn`` is told, in words for the user, when something could not be written in time."""
+        self._store = store
+        self._notes = notes
+        self._warn = warn
+
+    def now(self) -> datetime:
+        """Local time with zone."""
+        return self._store.clock()
+
+    # -- for capture
+
+    def begin(self, draft: Draft) -> None:
+        """Keep a turn that has begun; durable when this returns. Waits for no other process."""
+        fields = {"token": draft.token, "text": draft.text, "date": draft.date, "author": draft.author, "owner": draft.owner}
+        self._notes.jot({"type": "draft", "session": draft.session, "kind": draft.kind} | fields)
+
+    def fork(self, child: str, parent: str, turns: Sequence[str], *, whole: bool) -> None:
+        """Note that a session goes on from another."""
+        at = _WHOLE if whole else self._store.total()
+        self._notes.jot({"type": "from", "session": child, "parent": parent, "at": at, "turns": list(turns)})
+
+    def news(self, session: str, since: object | None) -> News:
+        """What the log and the notes hold about a session's family, beyond what ``since`` covers."""
+        forks = self._forks(session)
+        family = _family(session, forks)
+        mark = Mark(family, self._store.total(), self._notes.last_seq(), self._store.read(lambda index: index.generation()))
+        fresh = not isinstance(since, Mark) or (since.family, since.generation) != (family, mark.generation)
+        first, after = (since.messages, since.notes) if isinstance(since, Mark) and not fresh else (0, 0)
+        messages = [message for name in family for message in self._store.session_messages(name, first)]
+        messages.sort(key=lambda message: message.id)
+        binds = [note for name in family for note in self._notes.notes("bind", session=name, after=after)]
+        drafts = [note for name in family for note in self._notes.notes("draft", session=name)]
+        gaps = self._notes.notes("gap", session=session)
+        return News(
+            mark=mark,
+            fresh=fresh,
+            messages=messages,
+            binds=[Bind(note["id"], note["uid"], note["turn"]) for note in sorted(binds, key=lambda note: note["seq"])],
+            forks=[fork for fork in forks if fork.child in family],
+            drafts=[_draft(note) for note in sorted(drafts, key=lambda note: note["date"])],
+            gap=gaps[-1]["gap"] if gaps else "",
+        )
+
+    def commit(self, session: str, batch: Batch, since: object) -> bool:
+        """Write a batch under the write lock, unless others have written of the family since the mark: then nothing, and False.
+
+        Where the lock cannot be had in time the batch is kept by this process and written by whoever next has it.
+        """
+        assert isinstance(since, Mark)
+        notes: list[dict[str, Any]] = [{"type": "bind", "session": session} | asdict(bind) for bind in batch.binds]
+        notes += [{"type": "settled", "session": session, "turn": token} for token in batch.settled]
+        if batch.gap:
+            notes.append({"type": "gap", "session": session, "gap": batch.gap})
+        try:
+            return self._notes.commit(session, batch.entries, notes, still=lambda: self._is_still(session, since)) is not None
+        except LockTimeoutError as error:
+            self._warn(f"{error}. What was said is kept aside and logged as soon as the lock is free")
+            if batch.entries:
+                entries = [asdict(entry) for entry in batch.entries]
+                self._notes.jot({"type": "batch", "session": session, "first": since.messages, "entries": entries})
+            return True
+
+    def overdue(self, before: datetime) -> list[Draft]:
+        """Turns begun before a moment, of any session, that are not in the log."""
+        drafts = [_draft(note) for note in self._notes.notes("draft")]
+        return [draft for draft in drafts if datetime.fromisoformat(draft.date) < before]
+
+    # -- inside
+
+    def _is_still(self, session: str, since: Mark) -> bool:
+        """Whether nothing has come into the log of the family since the mark."""
+        family = _family(session, self._forks(session))
+        if family != since.family or self._store.read(lambda index: index.generation()) != since.generation:
+            return False
+        return not any(self._store.read(lambda index, name=name: index.session_spots(name, since.messages)) for name in family)  # type: ignore[misc]
+
+    def _forks(self, session: str) -> list[Fork]:
+        """All forks among the sessions that hang together with this one."""
+        seen: set[str] = set()
+        forks: dict[tuple[str, str], Fork] = {}
+        todo = {clean(session)}
+        while todo:
+            name = todo.pop()
+            seen.add(name)
+            for note in [*self._notes.notes("from", session=name), *self._notes.notes("from", key=name)]:
+                forks[note["session"], note["parent"]] = Fork(note["session"], note["parent"], note["at"], frozenset(note["turns"]))
+                todo |= {note["session"], note["parent"]} - seen
+        return list(forks.values())
+
+
+def _family(session: str, forks: list[Fork]) -> frozenset[str]:
+    return frozenset({session} | {fork.child for fork in forks} | {fork.parent for fork in forks})
+
+
+def _draft(note: dict[str, Any]) -> Draft:
+    return Draft(note["token"], note["session"], note["text"], note["date"], note["author"], note["owner"], kind=note["kind"])

@@ -1,0 +1,54 @@
+"""The JSON lines of ``capture/``: what was noted about a session besides its messages. Pure.
+
+One line is ``{"type":…,"session":…, …, "crc":…}``; ``crc`` is the CRC-32 of the line without it. Types: ``draft`` (a turn began),
+``bind`` (a logged message got a host's id, or is what an open turn became), ``settled`` (a turn that leaves no message), ``from``
+(a session went on from another), ``gap`` (the host summed up its list), ``shown`` (the view in front of the model), ``batch``
+(entries that could not be logged in time).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from zlib import crc32
+
+import orjson
+
+from .records import BadLineError, clean
+
+LATEST_ONLY: Final = ("gap", "shown")
+"""Types of which only a session's last line counts."""
+
+
+def encode_note(note: dict[str, Any]) -> bytes:
+    """A note as one line, newline included."""
+    body = orjson.dumps(_cleaned(note))
+    return body[:-1] + b',"crc":%d}\n' % crc32(body)
+
+
+def decode_note(line: bytes) -> dict[str, Any]:
+    """The note a line holds.
+
+    Raises:
+        BadLineError: it is not JSON, lacks what a note needs, or its checksum does not match.
+
+    """
+    try:
+        note = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise BadLineError("is not JSON") from error
+    if not isinstance(note, dict) or not isinstance(note.get("type"), str) or not isinstance(note.get("session"), str):
+        raise BadLineError("is no note: it needs type and session")
+    crc = note.pop("crc", None)
+    if crc is not None and crc != crc32(orjson.dumps(note)):
+        raise BadLineError("the checksum does not match")
+    return note
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {clean(key): _cleaned(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_cleaned(part) for part in value]
+    return value

@@ -1,0 +1,292 @@
+"""``capture/``: notes about sessions (begun turns, host ids, what was shown), first in a file of one's own, then in the day's.
+
+A turn that begins must be on disk at once and may wait for nobody, so a process jots it down in ``pending-<process>.jsonl``. Whoever
+next commits under the write lock moves its own notes into the day file, and those of processes that died. What is already settled
+by a message in the log is not moved: the log says it. Meaning is ``capture/``'s; this keeps the lines and finds them by session.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import threading
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from ..core.captureline import LATEST_ONLY, decode_note, encode_note
+from ..core.errors import LockTimeoutError, OptchatError
+from ..core.records import BadLineError, Entry
+from . import files, forks
+from .index import TURN
+from .log import DayLog, names_near
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
+
+    from ..core.records import Message
+    from .index import Index
+    from .store import Store
+
+Note = dict[str, Any]
+_PENDING: Final = "pending-"
+_CLOSE_WAIT_S: Final = 1.0
+
+
+class CaptureLog:
+    """The notes of one memory."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._log = DayLog(store.root / "capture")
+        files.make_dir(self._log.directory)
+        self._own: _Pending | None = None
+        self._mutex = threading.Lock()
+        forks.watch(self)
+        self._generation = -1
+
+    def close(self) -> None:
+        """Move what is jotted down into the day file; what cannot be moved is for the next process to find."""
+        forks.forget(self)
+        own = self._own
+        if own is None:
+            return
+        with contextlib.suppress(OptchatError):
+            if own.read():
+                self.commit("", [], [], timeout_s=_CLOSE_WAIT_S)
+        own.close()
+        self._own = None
+
+    def before_fork(self) -> None:
+        """Nothing is held that could not be inherited."""
+
+    def after_fork(self, *, child: bool) -> None:
+        """A child jots down in a file of its own: the parent goes on with the one it has."""
+        if child:
+            self._mutex = threading.Lock()
+            if self._own is not None:
+                self._own.disown()
+                self._own = None
+
+    # -- writing
+
+    def jot(self, note: Note) -> None:
+        """Keep a note; durable when this returns. Waits for no other process.
+
+        Raises:
+            StoreError: it could not be kept.
+
+        """
+        with self._mutex:
+            if self._own is None:
+                self._own = _Pending.of_this_process(self._log.directory)
+            self._own.add(note)
+
+    def commit(
+        self,
+        session: str,
+        entries: list[Entry],
+        notes: Sequence[Note],
+        *,
+        still: Callable[[], bool] = lambda: True,
+        timeout_s: float = 5.0,
+    ) -> list[Message] | None:
+        """Log entries of a session and the notes that go with them; None, and nothing written, if ``still`` says no under the lock.
+
+        Entries first: a note lost to a crash in between is found to be missing by whoever next reads the host's list.
+
+        Raises:
+            LockTimeoutError: another process kept the lock; nothing was written.
+            StoreError: the disk refused; the same call may be made again.
+
+        """
+        with self._store.locked(timeout_s=timeout_s), self._mutex:
+            self._take_in()
+            if not still():
+                return None
+            messages = self._store.record(entries)
+            dead = [pending for path in self._pending_paths() if (pending := _Pending.of_the_dead(path))]
+            try:
+                own = self._own.read() if self._own else []
+                left = [note for pending in dead for note in pending.read()]
+                # A batch of this session that had to be kept back is part of what its host's list has just brought in again.
+                self._land(note for note in (*left, *own) if note["type"] == "batch" and not (note in own and note["session"] == session))
+                moved = [note for note in (*left, *own) if note["type"] != "batch" and not self._is_closed(note)]
+                self._append([*moved, *notes])
+                for pending in (*dead, *([self._own] if own and self._own else [])):
+                    pending.empty()
+            finally:
+                for pending in dead:
+                    pending.close()
+        return messages
+
+    # -- reading
+
+    def notes(self, type_: str, *, session: str = "", key: str = "", after: int = 0) -> list[Note]:
+        """Notes of a type, of one session or with one key, oldest first; each with its ``seq`` if it is in a day file (0: not yet)."""
+        self._follow()
+        where, values = ["type = ?", "seq > ?"], [type_, after]
+        for column, value in (("session", session), ("key", key)):
+            if value:
+                where.append(f"{column} = ?")
+                values.append(value)
+        # What is jotted down first: a note on its way into the day file is then seen twice, never not at all.
+        jotted = [note for path in self._pending_paths(own=True) for note in _read(path) if note["type"] == type_]
+        sql = f"SELECT seq, body FROM notes WHERE {' AND '.join(where)} ORDER BY seq"
+        kept = [orjson.loads(body) | {"seq": seq} for seq, body in self._store.read(lambda index: index.rows(sql, tuple(values)))]
+        there = {(note["session"], _key(note)) for note in kept if _key(note)}
+        return kept + [
+            note | {"seq": 0}
+            for note in jotted
+            if session in ("", note["session"])
+            and key in ("", _key(note))
+            and (note["session"], _key(note)) not in there
+            and not self._is_closed(note)
+        ]
+
+    def last_seq(self) -> int:
+        """The number of the newest note in the day files."""
+        rows = self._store.read(lambda index: index.rows("SELECT max(seq) FROM notes", ()))
+        return rows[0][0] or 0
+
+    # -- inside
+
+    def _is_closed(self, note: Note) -> bool:
+        """Whether a turn that began is in the log or settled."""
+        return note["type"] == "draft" and self._store.read(lambda index: index.id_of(TURN + note["token"])) is not None
+
+    def _land(self, batches: Iterable[Note]) -> None:
+        """Log what another's or an earlier attempt could not, except what has come into the log since by another way."""
+        for batch in batches:
+            entries = [Entry(**fields) for fields in batch["entries"]]
+            there = [(m.kind, m.text.strip()) for m in self._store.session_messages(batch["session"], batch["first"])]
+            missing: list[Entry] = []
+            for entry in entries:
+                if (entry.kind, entry.text.strip()) in there:
+                    there.remove((entry.kind, entry.text.strip()))
+                elif not entry.turn or self._store.read(lambda index, e=entry: index.id_of(TURN + e.turn)) is None:  # type: ignore[misc]
+                    missing.append(entry)
+            self._store.record(missing)
+
+    def _append(self, notes: list[Note]) -> None:
+        if not notes:
+            return
+        now = self._store.clock()
+        dated = [{"type": note["type"], "session": note["session"], "date": now.isoformat(timespec="seconds")} | note for note in notes]
+        spots = self._log.append([encode_note(note) for note in dated], now)
+        with self._store.index_follows() as index:
+            _add(index, dated)
+            index.set_known("capture", spots[-1].name, spots[-1].offset + spots[-1].length + 1)
+
+    def _follow(self) -> None:
+        """Before the first reading, and when the index was made anew: see that all notes are in it."""
+        generation = self._store.read(lambda index: index.generation())
+        if generation == self._generation:
+            return
+        with contextlib.suppress(LockTimeoutError):  # the next reading tries again, and the next commit takes in what is missing
+            if self._log.sizes() != self._store.read(lambda index: index.known("capture")):
+                with self._store.locked():
+                    self._take_in(everything=True)
+            self._generation = generation
+
+    def _take_in(self, *, everything: bool = False) -> None:
+        """Under the lock: bring into the index what the day files have beyond it; all of them, if the index was made anew."""
+        known = self._store.read(lambda index: index.known("capture"))
+        near = names_near(self._store.clock())
+        sizes = self._log.sizes() if everything or not known else {name: self._log.size(name) for name in {*near, max(known)}}
+        for name, size in sizes.items():
+            if size > known.get(name, 0):
+                with self._store.index_follows() as index:
+                    notes, end = self._read_day(name, known.get(name, 0), index)
+                    _add(index, notes)
+                    index.set_known("capture", name, end)
+
+    def _read_day(self, name: str, offset: int, index: Index) -> tuple[list[Note], int]:
+        notes: list[Note] = []
+        for piece in self._log.scan(name, offset):
+            try:
+                if piece.line:
+                    notes.append(decode_note(piece.line))
+            except BadLineError as error:
+                if not piece.ended:
+                    break
+                index.note_damage("capture", name, piece.offset, str(error))
+            offset = piece.offset + len(piece.line) + piece.ended
+        return notes, offset
+
+    def _pending_paths(self, *, own: bool = False) -> list[Path]:
+        mine = self._own.path.name if self._own else ""
+        with os.scandir(self._log.directory) as found:
+            names = sorted(entry.name for entry in found if entry.name.startswith(_PENDING) and entry.name.endswith(".jsonl"))
+        return [self._log.directory / name for name in names if own or name != mine]
+
+
+class _Pending:
+    """One process's notes that are not in a day file yet, and the lock that says the process is alive."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = files.Lock(path.with_suffix(".lock"), by_thread=False)
+        self.alone = self._lock.acquire(0.0)
+
+    @classmethod
+    def of_this_process(cls, directory: Path) -> _Pending:
+        """A file nobody else has, and whose name tells which process to look for when it grows old."""
+        return cls(directory / f"{_PENDING}{os.getpid()}-{secrets.token_hex(4)}.jsonl")
+
+    @classmethod
+    def of_the_dead(cls, path: Path) -> _Pending | None:
+        """The notes of a process that is gone; None while it lives."""
+        found = cls(path)
+        return found if found.alone else None
+
+    def add(self, note: Note) -> None:
+        files.append(self.path, encode_note(note))
+
+    def read(self) -> list[Note]:
+        return _read(self.path)
+
+    def empty(self) -> None:
+        """All of it is elsewhere now. The file goes as a whole, so that a reader finds either all notes or none."""
+        files.remove_files(self.path)
+
+    def close(self) -> None:
+        """Let the lock go, and its file too where there is nothing left to guard."""
+        if not self.path.exists():
+            with contextlib.suppress(OptchatError):
+                files.remove_files(self._lock.path)
+        self._lock.release()
+
+    def disown(self) -> None:
+        """Forget it without a trace: it belongs to the parent of this process."""
+        self._lock.renew()
+
+
+def _read(path: Path) -> list[Note]:
+    notes = []
+    for piece in files.scan(path):
+        with contextlib.suppress(BadLineError):  # a note cut by a crash was never acknowledged
+            notes.append(decode_note(piece.line))
+    return notes
+
+
+def _key(note: Note) -> str:
+    """What a note is looked for by, besides its session."""
+    return str(note.get({"draft": "token", "from": "parent"}.get(note["type"], ""), ""))
+
+
+def _add(index: Index, notes: list[Note]) -> None:
+    """Bring notes into the index's tables, and leave out of them the turns that are settled and what is out of date."""
+    for note in notes:
+        if note["type"] in LATEST_ONLY:
+            index.write("DELETE FROM notes WHERE session = ? AND type = ?", [(note["session"], note["type"])])
+        index.write(
+            "INSERT INTO notes (session, type, key, body) SELECT ?1, ?2, ?3, ?4 WHERE ?3 = '' "
+            "OR NOT EXISTS (SELECT 1 FROM notes WHERE session = ?1 AND type = ?2 AND key = ?3)",
+            [(note["session"], note["type"], _key(note), orjson.dumps(note))],
+        )
+    turns = [(TURN + note["turn"], note.get("id") or -1) for note in notes if note["type"] in ("bind", "settled") and note.get("turn")]
+    index.write("INSERT OR IGNORE INTO uids VALUES (?, ?)", turns)
+    index.write(f"DELETE FROM notes WHERE type = 'draft' AND EXISTS (SELECT 1 FROM uids WHERE uid = '{TURN}' || notes.key)", [()])
