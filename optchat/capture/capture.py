@@ -1,0 +1,307 @@
+"""The object a provider tells what its host does: it sees to it that every real message is logged once, in order.
+
+One for each agent. Holds no message that is not on disk or in the host's list; what is already logged is asked of the log at every
+call, because another instance or process may have written it. Decides nothing about lists: ``core/transcript.py`` does.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+from ..core.drafts import Draft
+from ..core.errors import StoreError
+from ..core.hostlist import STEER, Reader
+from ..core.hosttext import alike, canon, likeness, told
+from ..core.known import Known
+from ..core.transcript import EARLY, Addition, Plan, Turn, reconcile, unshown
+from .store import Batch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..core.hostlist import Item
+    from ..core.records import Entry
+    from .store import CaptureStore
+
+UNDO_NOTE: Final = "(the user took back what was said last: /undo)"
+OVERDUE: Final = timedelta(days=1)
+"""A session whose process died usually comes back within the day, and then its list shows what became of the turn."""
+
+_RETRIES_MAX: Final = 20
+_TURNS_KEPT: Final = 64
+_CONTINUES: Final = ("compression", "branch", "")
+"""Reasons of a switch to a session that goes on from its parent. A resumed session has only come after it."""
+
+
+@dataclass(slots=True)
+class _Begun:
+    """A turn this instance was told of. ``over``: its own list has come; ``undone``: the user has taken turns back since."""
+
+    token: str
+    canon: str
+    wordless: bool
+    over: bool = False
+    undone: bool = False
+
+
+@dataclass(slots=True)
+class _Early:
+    """A message a list has shown before its turn was announced."""
+
+    token: str
+    canon: str
+    parts: bool
+
+    def is_it(self, form: str) -> bool:
+        """Whether a turn announced with this text is its turn."""
+        return form == self.canon or (self.parts and not form) or alike(form, self.canon)
+
+
+class Capture:
+    """Captures the session of one agent."""
+
+    def __init__(self, store: CaptureStore, *, session: str, platform: str = "", owner: str = "") -> None:
+        self.session = session
+        self.platform = platform
+        self.owner = owner or uuid4().hex[:12]
+        self._store = store
+        self._reader = Reader()
+        self._known = Known()
+        self._mark: object | None = None
+        self._drafts: list[Draft] = []
+        self._gap = ""
+        self._adopted: set[str] = set()
+        self._rewound = False
+        self._lock = threading.RLock()
+        # Separate from the lock above, which may be held for seconds while a batch waits for the disk: a turn must not.
+        self._turns_lock = threading.Lock()
+        self._turns: list[_Begun] = []
+        self._early: _Early | None = None
+
+    # -- what the host tells
+
+    def initialized(self) -> None:
+        """A session begins, or goes on after whatever ended it: take charge of its open turns, and of those nobody came back to."""
+        with self._lock:
+            self._refresh()
+            self._adopt()
+            for draft in self._store.overdue(self._store.now() - OVERDUE):
+                if draft.token not in self._adopted:
+                    self._write_down(draft.session, [draft])
+
+    def turn_started(self, text: str, author: str = "") -> None:
+        """A turn begins with this text; empty where the host announces a picture without words. Waits for nobody."""
+        what = told(text)
+        if what is None:
+            return
+        form = canon(what.text)
+        with self._turns_lock:
+            token = uuid4().hex[:16]
+            if self._early is not None and self._early.is_it(form):
+                token = self._early.token
+            self._early = None
+            self._turns.append(_Begun(token, form, not text))
+            del self._turns[:-_TURNS_KEPT]
+            session = self.session
+        self._store.begin(Draft(token, session, what.text if text else None, self._date(), author, self.owner, kind=what.kind))
+
+    def turn_ended(self, messages: Sequence[object], user_content: str | None = None, author: str = "") -> None:
+        """The turn is over; ``messages`` is the host's whole list, ``user_content`` what opened the turn."""
+        with self._lock:
+            items = self._reader.read(messages)
+            turn = self._turn_of(items, user_content)
+            self._take(items, turn, author=author)
+            if turn is not None:
+                with self._turns_lock:
+                    turn.over = True
+
+    def list_seen(self, messages: Sequence[object], reason: str = "") -> None:  # noqa: ARG002 - says where it comes from, to a reader
+        """The host shows its list at some other moment, perhaps in the middle of a turn, perhaps before it has announced one."""
+        with self._lock:
+            self._take(self._reader.read(messages), None)
+
+    def ended(self, messages: Sequence[object]) -> None:
+        """The session may be over, or is being compressed and goes on: no turn is given up yet."""
+        self.list_seen(messages, reason="end")
+
+    def switched(self, new_session: str, parent: str = "", *, reset: bool = False, rewound: bool = False, reason: str = "") -> None:
+        """The agent goes on in another session, or at an earlier point of this one."""
+        with self._lock:
+            old = self.session
+            if rewound:
+                self._rewound = True
+                with self._turns_lock:
+                    for turn in self._turns:
+                        turn.undone = True
+                self._store.begin(Draft(uuid4().hex[:16], old, UNDO_NOTE, self._date(), owner=self.owner, kind="note"))
+            if new_session == old:
+                return
+            parent, goes_on = parent or old, not reset and reason in _CONTINUES
+            if goes_on:
+                self._refresh()
+                turns = [draft.token for draft in self._drafts if draft.session == parent] + [self._known.last_turn(parent)]
+                self._store.fork(new_session, parent, turns, whole=reason == "compression")
+            else:
+                self._give_up()
+            with self._turns_lock:
+                self.session = new_session
+                self._early = self._early if goes_on else None
+            self._mark, self._rewound = None, False
+            self._refresh()
+            self._adopt()
+
+    def shutdown(self) -> None:
+        """The agent is gone: what it was told and no list has shown is logged as it is."""
+        with self._lock:
+            self._give_up()
+            self._reader.forget()
+
+    # -- inside
+
+    def _turn_of(self, items: Sequence[Item], user_content: str | None) -> _Begun | None:
+        """Which of our turns a list belongs to: its hook may come late, when the next turn has begun."""
+        with self._turns_lock:
+            waiting = [turn for turn in self._turns if not turn.over]
+        last = next((item.canon for item in reversed(items) if item.said and not item.steer), "")
+        what = told(user_content) if user_content is not None else None
+        form = canon(what.text) if what is not None else None
+        fitting = [turn for turn in waiting if (turn.canon == form if form is not None else _ends(last, turn.canon))]
+        fitting = fitting or self._wordless(waiting, form if form is not None else last) or self._by_place(items, waiting)
+        fitting = [turn for turn in fitting if not turn.undone] or fitting
+        if len(fitting) < 2:
+            return fitting[0] if fitting else None
+        # Several turns with these words: the first that leaves no message of the list unexplained and no other one of them lost.
+        self._refresh()
+        tokens = {turn.token for turn in fitting}
+        for turn in fitting:
+            plan = reconcile(items, self._known, self._open(before=turn.token), self._facts(turn.token, sure=True))
+            entries = [addition.entry for addition in plan.additions]
+            strange = any(entry.kind == "user" and not entry.turn and entry.tool != STEER for entry in entries)
+            if plan.firm and not strange and not any(entry.unshown and entry.turn in tokens for entry in entries):
+                return turn
+        return fitting[-1]
+
+    def _wordless(self, waiting: list[_Begun], form: str) -> list[_Begun]:
+        """Turns that were announced without words and may have these, as far as the log has not told theirs."""
+        self._refresh()
+        logged = {turn.token: self._known.by_turn.get(turn.token) for turn in waiting if turn.wordless}
+        return [turn for turn in waiting if turn.wordless and ((record := logged[turn.token]) is None or record.canon == form)]
+
+    def _by_place(self, items: Sequence[Item], waiting: list[_Begun]) -> list[_Begun]:
+        """The turn of a list whose text is masked in another way than when it was announced."""
+        self._refresh()
+        said = [item for item in items if item.said and not item.steer]
+        if not said or not said[-1].uid:
+            return waiting[-1:]
+        waiting = [turn for turn in waiting if not turn.undone] or waiting
+        likest = max(waiting, key=lambda turn: likeness(turn.canon, said[-1].canon), default=None)
+        if likest is not None and likeness(likest.canon, said[-1].canon):
+            return [likest]
+        turns = {record.turn for record in self._known.by_uid.get(said[-1].uid, ())}
+        if turns:
+            return [turn for turn in waiting if turn.token in turns]
+        unlogged = [turn for turn in waiting if turn.token not in self._known.settled]
+        new = sum(1 for item in said if item.uid not in self._known.by_uid)
+        return unlogged[max(0, new - 1) :][:1] or waiting[-1:]
+
+    def _take(self, items: Sequence[Item], turn: _Begun | None, author: str = "") -> None:
+        """Log what a list has and the log lacks."""
+        sure, spare = turn is not None, ""
+        token = turn.token if turn is not None else ""
+        if turn is None:
+            spare = EARLY + uuid4().hex[:16]
+            with self._turns_lock:
+                token = self._turns[-1].token if self._turns and not self._turns[-1].over else ""
+        for _ in range(_RETRIES_MAX):
+            self._refresh()
+            facts = self._facts(token, sure=sure, spare=spare, author=author)
+            plan = reconcile(items, self._known, self._open(before=token if sure else ""), facts)
+            batch = self._batch(plan)
+            if not batch or self._store.commit(self.session, batch, self._mark):
+                break
+        else:
+            raise StoreError("cannot log a turn: other processes keep writing to its session", hint="It is logged with the next turn")
+        if plan.early is not None:
+            with self._turns_lock:
+                self._early = _Early(spare, plan.early.canon, plan.early.parts)
+        if sure:
+            self._rewound = False
+
+    def _facts(self, token: str, *, sure: bool, spare: str = "", author: str = "") -> Turn:
+        return Turn(self.session, token, sure, self._rewound, spare, self.platform, author)
+
+    def _open(self, before: str = "") -> list[Draft]:
+        """The open turns of the family; without those that began after ``before``, which a list that belongs to it cannot show."""
+        drafts = [draft for draft in self._drafts if draft.token not in self._known.settled]
+        drafts = [d for d in drafts if d.owner == self.owner or self._known.reaches(self.session, d.session, d.token)]
+        for draft in drafts:
+            draft.foreign = draft.owner != self.owner and draft.token not in self._adopted
+        at = next((k for k, draft in enumerate(drafts) if draft.token == before), None)
+        return drafts if at is None else drafts[: at + 1]
+
+    def _adopt(self) -> None:
+        """Take charge of what others have begun in this session: when it is opened anew, they are gone or idle."""
+        others = (draft for draft in self._drafts if draft.owner != self.owner)
+        self._adopted |= {draft.token for draft in others if self._known.reaches(self.session, draft.session, draft.token)}
+
+    def _batch(self, plan: Plan) -> Batch:
+        gap = plan.gap if plan.gap != self._gap else ""
+        return Batch([self._dated(addition) for addition in plan.additions], plan.binds, gap=gap)
+
+    def _dated(self, addition: Addition) -> Entry:
+        entry = addition.entry
+        if entry.date or not addition.stamp:
+            return entry
+        try:
+            date = datetime.fromtimestamp(addition.stamp, self._store.now().tzinfo).isoformat(timespec="seconds")
+        except (ValueError, OverflowError, OSError):
+            return entry  # a host's clock may hold anything; the time of writing is near enough
+        return replace(entry, date=date)
+
+    def _refresh(self) -> None:
+        news = self._store.news(self.session, self._mark)
+        if news.fresh:
+            self._known = Known()
+        for fork in news.forks:
+            self._known.fork(fork)
+        self._known.add(news.messages)
+        for bind in news.binds:
+            self._known.bind(bind.id, bind.uid, bind.turn)
+        self._drafts = [draft for draft in news.drafts if draft.token not in self._known.settled]
+        self._gap, self._mark = news.gap, news.mark
+
+    def _give_up(self) -> None:
+        """Write down the turns that are ours and that no list has shown, also those that came along from an older session."""
+        self._refresh()
+        self._write_down(self.session, [draft for draft in self._open() if not draft.foreign])
+
+    def _write_down(self, session: str, drafts: Sequence[Draft]) -> None:
+        known, mark = self._known, self._mark
+        for _ in range(_RETRIES_MAX):
+            if session == self.session:
+                self._refresh()
+                known, mark = self._known, self._mark
+            else:
+                news = self._store.news(session, None)
+                known, mark = Known(), news.mark
+                known.add(news.messages)
+                for bind in news.binds:
+                    known.bind(bind.id, bind.uid, bind.turn)
+            drafts = [draft for draft in drafts if draft.token not in known.settled]
+            entries = [unshown(draft, self.platform).entry for draft in drafts if draft.text is not None]
+            # A picture that was announced without words and never shown: there is nothing to write down.
+            batch = Batch(entries, settled=[draft.token for draft in drafts if draft.text is None])
+            if not batch or self._store.commit(session, batch, mark):
+                return
+        raise StoreError("cannot log what no list has shown: other processes keep writing to its session")
+
+    def _date(self) -> str:
+        return self._store.now().isoformat(timespec="milliseconds")
+
+
+def _ends(whole: str, end: str) -> bool:
+    return whole == end or bool(end and whole.endswith("\n\n" + end))

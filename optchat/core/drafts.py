@@ -1,0 +1,261 @@
+"""Turns that began and are not in the log yet, and which of a list's new messages they are.
+
+A draft is written when a turn begins, before anything else can happen to it. Pure: where drafts are kept is the store's to know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from .hosttext import alike, canon, has_mask
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from .known import Record
+
+_PIECES_MAX: Final = 64
+"""Most messages taken apart in one joined text; a longer run of unanswered messages than this was typed by no one."""
+
+
+@dataclass(slots=True)
+class Draft:
+    """One open turn. ``text`` is None where the host announced it without words (a picture). ``owner``: the instance it runs in.
+
+    ``foreign``: it was begun by another instance, which may be at work on it still. ``kind`` ``note``: no message of the user's but
+    one of ours that must stand between them (an undo). ``record``: the turn is in the log already, and only a list that shows it is
+    awaited; ``late``: lists have shown younger turns since, so that only an old list will.
+    """
+
+    token: str
+    session: str
+    text: str | None
+    date: str = ""
+    author: str = ""
+    owner: str = ""
+    kind: str = "user"
+    canon: str = ""
+    record: Record | None = None
+    foreign: bool = False
+    late: bool = False
+
+    def __post_init__(self) -> None:
+        if self.text is not None:
+            self.canon = canon(self.text)
+
+    @property
+    def wordless(self) -> bool:
+        """Whether it may be a message whose words nobody told us."""
+        return self.text is None and not self.foreign
+
+    @property
+    def said(self) -> bool:
+        """Whether a list may show it."""
+        return self.kind != "note"
+
+    @classmethod
+    def of(cls, record: Record, *, late: bool) -> Draft:
+        """A turn that is logged and that no list has shown yet."""
+        return cls(record.turn, record.session, record.text, kind=record.kind, record=record, late=late)
+
+
+@dataclass(slots=True)
+class Piece:
+    """A part of a new message: the draft it is, or None, and its canonical text."""
+
+    draft: Draft | None
+    canon: str
+
+
+@dataclass(slots=True)
+class Unit:
+    """A new message in the user's role: its canonical text as far as it is new.
+
+    ``parts``: its content was a list. ``masked``: its host hides secrets, and names its messages. ``ahead``: it ends a list that may
+    be shown before the turn it opens is announced.
+    """
+
+    canon: str
+    parts: bool = False
+    masked: bool = False
+    ahead: bool = False
+    pieces: list[Piece] | None = None
+
+
+def assign(units: Sequence[Unit], drafts: Sequence[Draft], *, oldest_first: bool) -> bool:
+    """Give each unit its pieces; whether every unit is made of drafts. Drafts are taken in their order, and none twice.
+
+    From the newest back, because of several that look alike the last ones are the likeliest to have lived; from the oldest on where
+    the newer ones may have been taken back.
+    """
+    drafts = [draft for draft in drafts if draft.said]
+    found = _forward(units, drafts) if oldest_first else _backward(units, drafts)
+    for unit, places in zip(units, found, strict=True):
+        unit.pieces = [Piece(drafts[at], part) for at, part in places] if places is not None else None
+    _pair_by_place(units, drafts, oldest_first=oldest_first)
+    explained = all(unit.pieces is not None for unit in units)
+    for unit in units:
+        unit.pieces = unit.pieces or [Piece(None, unit.canon)]
+    return explained
+
+
+_Places = list[tuple[int, str]]
+
+
+def _backward(units: Sequence[Unit], drafts: Sequence[Draft]) -> list[_Places | None]:
+    found: list[_Places | None] = []
+    limit = len(drafts)
+    for unit in reversed(units):
+        order = range(limit - 1, -1, -1)
+        places = _whole(unit, drafts, order) or _Split(unit, drafts[:limit]).newest() or _wordless(unit, drafts, order)
+        found.append(places)
+        if places:
+            limit = places[0][0]
+    found.reverse()
+    return found
+
+
+def _forward(units: Sequence[Unit], drafts: Sequence[Draft]) -> list[_Places | None]:
+    found: list[_Places | None] = []
+    first = 0
+    for unit in units:
+        order = range(first, len(drafts))
+        split = _Split(unit, drafts[first:])
+        places = _whole(unit, drafts, order) or [(first + at, part) for at, part in split.oldest() or ()] or _wordless(unit, drafts, order)
+        found.append(places)
+        if places:
+            first = places[-1][0] + 1
+    return found
+
+
+def _whole(unit: Unit, drafts: Sequence[Draft], order: range) -> _Places | None:
+    same = [at for at in order if drafts[at].text is not None and drafts[at].canon == unit.canon]
+    same.sort(key=lambda at: drafts[at].late)
+    return [(same[0], unit.canon)] if same and (unit.canon or not drafts[same[0]].late) else None
+
+
+def _wordless(unit: Unit, drafts: Sequence[Draft], order: range) -> _Places | None:
+    """A turn announced without words is the message with a picture that nothing else explains."""
+    return next(([(at, unit.canon)] for at in order if drafts[at].wordless), None) if unit.parts else None
+
+
+class _Split:
+    """Takes a joined text apart into the drafts it is made of: each as it was told, one without words as whatever is left."""
+
+    def __init__(self, unit: Unit, drafts: Sequence[Draft]) -> None:
+        self.parts = unit.canon.split("\n\n") if unit.canon else []
+        self.masked = unit.masked
+        self.drafts = drafts
+        self.words = [draft.canon.split("\n\n") if draft.canon else [] for draft in drafts]
+        self.failed: set[tuple[int, int]] = set()
+        # Two messages at least, and the words of one of them known: else anything could be anything.
+        self.possible = len(self.parts) > 1 and any(
+            words and len(words) < len(self.parts) and (self.masked or words[0] in self.parts) for words in self.words
+        )
+
+    def newest(self) -> _Places | None:
+        """Of several ways the one with the latest drafts."""
+        return self._back(len(self.parts), len(self.drafts), 0) if self.possible else None
+
+    def oldest(self) -> _Places | None:
+        """Of several ways the one with the earliest drafts."""
+        return self._on(0, 0, 0) if self.possible else None
+
+    def _back(self, end: int, limit: int, depth: int) -> _Places | None:
+        if not end or (end, limit) in self.failed or depth > _PIECES_MAX:
+            return [] if not end else None
+        for at in sorted(range(limit - 1, -1, -1), key=self._vague):
+            for size in self._sizes(at, end, lambda n: self.parts[end - n : end]):
+                before = self._back(end - size, at, depth + 1)
+                if before is not None:
+                    return [*before, (at, "\n\n".join(self.parts[end - size : end]))]
+        self.failed.add((end, limit))
+        return None
+
+    def _on(self, start: int, first: int, depth: int) -> _Places | None:
+        left = len(self.parts) - start
+        if not left or (start, first) in self.failed or depth > _PIECES_MAX:
+            return [] if not left else None
+        for at in sorted(range(first, len(self.drafts)), key=self._vague):
+            for size in self._sizes(at, left, lambda n: self.parts[start : start + n]):
+                after = self._on(start + size, at + 1, depth + 1)
+                if after is not None:
+                    return [(at, "\n\n".join(self.parts[start : start + size])), *after]
+        self.failed.add((start, first))
+        return None
+
+    def _vague(self, at: int) -> bool:
+        """Known words come first: what has none fits everything."""
+        return self.drafts[at].wordless
+
+    def _sizes(self, at: int, left: int, here: Callable[[int], list[str]]) -> Iterable[int]:
+        """How many paragraphs the draft may take of those that are left."""
+        if self.drafts[at].late:
+            return ()
+        if self.drafts[at].wordless:
+            return range(1, min(left, len(self.parts) - 1) + 1)
+        size = len(self.words[at])
+        if not size or size > left:
+            return ()
+        same = here(size) == self.words[at] or (self.masked and alike("\n\n".join(here(size)), self.drafts[at].canon))
+        return (size,) if same else ()
+
+
+def _pair_by_place(units: Sequence[Unit], drafts: Sequence[Draft], *, oldest_first: bool) -> None:
+    """Pair what is left between two pairs: one turn's text may be masked or framed differently in a list, or come without words."""
+    order = {id(draft): at for at, draft in enumerate(drafts)}
+
+    def place(unit: Unit, end: int) -> int | None:
+        drafted = [piece.draft for piece in unit.pieces or () if piece.draft is not None]
+        return order[id(drafted[end])] if drafted else None
+
+    def free(k: int) -> range:
+        below = next((at for unit in reversed(units[:k]) if (at := place(unit, -1)) is not None), -1)
+        above = next((at for unit in units[k + 1 :] if (at := place(unit, 0)) is not None), len(drafts))
+        return range(above - 1, below, -1)
+
+    for k, unit in enumerate(units):  # a picture's text is known only once the host has reloaded it, and then it is the older message
+        if unit.pieces is None and not unit.ahead:
+            silent = [drafts[at] for at in reversed(free(k)) if drafts[at].wordless]
+            parts = unit.canon.split("\n\n")
+            if len(silent) > 1 and len(silent) == len(parts):
+                unit.pieces = [Piece(draft, part) for draft, part in zip(silent, parts, strict=True)]
+            elif silent:
+                unit.pieces = [Piece(silent[0], unit.canon)]
+    ways = (_alike, _both_masked)
+    for k, way in [(k, way) for way in ways for k in (range(len(units)) if oldest_first else range(len(units) - 1, -1, -1))]:
+        unit, places = units[k], free(k)
+        if unit.pieces is not None or (way is not _alike and len(places) != _unpaired_around(units, k)):
+            continue  # without likeness, only where as many turns as messages are left at this place
+        found = next((at for at in (reversed(places) if oldest_first else places) if way(unit, drafts[at])), None)
+        if found is not None:
+            unit.pieces = [Piece(drafts[found], unit.canon)]
+
+
+def _both_masked(unit: Unit, draft: Draft) -> bool:
+    """Whether so much of one text may be hidden that nothing is left to compare."""
+    return unit.masked and not draft.foreign and not draft.late and has_mask(f"{unit.canon} {draft.canon}")
+
+
+def _unpaired_around(units: Sequence[Unit], k: int) -> int:
+    """How many units next to one another, this one among them, are without a pair."""
+    first, end = k, k + 1
+    while first and units[first - 1].pieces is None:
+        first -= 1
+    while end < len(units) and units[end].pieces is None:
+        end += 1
+    return end - first
+
+
+def _alike(unit: Unit, draft: Draft) -> bool:
+    """Whether two different texts may be one message.
+
+    Where the host gives no ids, only if one holds the other: a wrong pair would lose a message.
+    """
+    if draft.foreign or draft.late:
+        return False
+    if unit.masked:
+        return alike(unit.canon, draft.canon)
+    short, long = sorted((unit.canon, draft.canon), key=len)
+    return len(short) >= 8 and short in long

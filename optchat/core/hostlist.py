@@ -1,0 +1,339 @@
+"""A host's message list as items: what was said, done and returned, in order, without what the host wrote itself.
+
+Pure. One message gives none, one or several items; ``transcript`` decides which of them are new. A reader remembers, by position,
+what it made of each message, because a host passes its whole list again after every turn.
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from binascii import Error as BadBase64
+from dataclasses import dataclass
+from hashlib import blake2b, sha256
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote_to_bytes
+
+from .hosttext import RESULT_STUB, canon, is_error, split_steers, split_summary, spoken, told, without_restatement
+from .records import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+STEER: Final = "steer"
+"""Stands in ``tool`` of a user's entry that reached the agent in the middle of its turn."""
+HOST: Final = "host"
+"""The author of a reply that is a server's error passed on as speech."""
+OWN_TOOLS: Final = "optchat_"
+
+_NOTICES: Final = ("failed_turn", "hidden", "auto_continue", "model_switch", "personality_switch")
+"""``display_kind`` of rows a host wrote in the user's or the agent's name."""
+_SCAFFOLDS: Final = ("_thinking_prefill", "_empty_terminal_sentinel", "_dropped_toolcall_nudge", "_length_continuation_nudge")
+_MEDIA_KEYS: Final = ("image_url", "input_image", "input_audio", "audio", "file", "file_data", "video_url", "source", "data", "url")
+_UNSAID_PARTS: Final = ("thinking", "redacted_thinking", "reasoning", "tool_use", "tool_result")
+
+
+@dataclass(slots=True)
+class Item:
+    """One thing in a host's list. ``key`` stays the same when the host reloads or rewrites the message that holds it.
+
+    ``said``: it stands in the user's role. ``parts``: its content was a list, which some hosts announce without its text.
+    ``again``: a copy the host restated; never new. ``absorbed``: host ids of messages joined into this one. ``stamp``: seconds since
+    1970, where the host knows them.
+    """
+
+    kind: str
+    text: str
+    key: str
+    canon: str = ""
+    uid: str = ""
+    call: str = ""
+    tool: str = ""
+    author: str = ""
+    said: bool = False
+    parts: bool = False
+    again: bool = False
+    absorbed: tuple[str, ...] = ()
+    stamp: float = 0.0
+
+    @property
+    def steer(self) -> bool:
+        """Whether the user said it in the middle of a turn."""
+        return self.said and self.tool == STEER
+
+
+def key_of(kind: str, text: str, *, call: str = "", said: bool = False, steer: bool = False) -> str:
+    """What an entry is recognised by: the tool call's id, the user's canonical text, or any other text without outer space."""
+    if steer:
+        return f"steer|{call}|{canon(text)}"
+    if said:
+        return f"said|{canon(text)}"
+    if call:
+        return f"{kind}#{call}"
+    text = clean(text.strip())
+    # Results are large and kept for every message of a session: sixteen bytes stand for them.
+    return f"{kind}|{text}" if len(text) <= 64 else f"{kind}={blake2b(text.encode(), digest_size=16).hexdigest()}"
+
+
+def read_message(message: object) -> list[Item]:
+    """The items of one message of a host. Never raises: what it cannot read has no items, or its text as it stands."""
+    if not isinstance(message, dict) or message.get("display_kind") in _NOTICES or _is_scaffold(message):
+        return []
+    role = message.get("role")
+    if role == "user":
+        items = list(_user(message))
+    elif role == "assistant":
+        items = list(_agent(message))
+    elif role in ("tool", "function"):
+        items = list(_result(message))
+    else:
+        return []
+    uid, stamp = _word(message.get("message_uid")), _stamp(message.get("timestamp"))
+    absorbed = message.get("_absorbed_message_uids")
+    for item in items:
+        item.uid, item.stamp = uid, stamp
+        if absorbed and isinstance(absorbed, list):
+            item.absorbed = tuple(name for name in absorbed if isinstance(name, str))
+    return items
+
+
+class Reader:
+    """Reads one agent's lists, and only what has changed since the last one."""
+
+    def __init__(self) -> None:
+        self._seen: list[tuple[Any, ...]] = []
+        self._ends: list[int] = []
+        self._items: list[Item] = []
+
+    def read(self, messages: object) -> list[Item]:
+        """The items of a whole list, in order. The result is the reader's own: it is good until the next call, and not to be changed."""
+        if not isinstance(messages, list):
+            messages = list(messages) if isinstance(messages, tuple) else []
+        same = self._same(messages)
+        del self._seen[same:], self._ends[same:]
+        del self._items[self._ends[-1] if self._ends else 0 :]
+        for message in messages[same:]:
+            self._items.extend(read_message(message))
+            self._ends.append(len(self._items))
+            self._seen.append(_face(message))
+        return self._items
+
+    def forget(self) -> None:
+        """Let go of the host's messages."""
+        self._seen.clear()
+        self._ends.clear()
+        self._items.clear()
+
+    def _same(self, messages: Sequence[object]) -> int:
+        """How many messages from the start are the very objects read last time, holding the very same content.
+
+        The host's own objects are kept alive here, so an object that is the same one is the same message.
+        """
+        for at, (message, seen) in enumerate(zip(messages, self._seen, strict=False)):
+            if message is not seen[0]:
+                return at
+            if isinstance(message, dict):
+                content, calls = message.get("content"), message.get("tool_calls")
+                if content is not seen[1] or calls is not seen[2] or message.get("message_uid") != seen[3]:
+                    return at
+                if (seen[4] and _shape(content) != seen[4]) or (seen[5] and _shape(calls) != seen[5]):
+                    return at
+        return min(len(messages), len(self._seen))
+
+
+def _face(message: object) -> tuple[Any, ...]:
+    if not isinstance(message, dict):
+        return (message, None, None, None, (), ())
+    content, calls = message.get("content"), message.get("tool_calls")
+    return (message, content, calls, message.get("message_uid"), _shape(content), _shape(calls))
+
+
+def _shape(value: object) -> tuple[int, ...]:
+    """The parts of a list by identity: some hosts append to the list a message already holds."""
+    return tuple(id(part) for part in value) if isinstance(value, list) else ()
+
+
+def _is_scaffold(message: Mapping[str, Any]) -> bool:
+    """Whether the host wrote the message to its model only, and will take it out again."""
+    for name, value in message.items():
+        if value and isinstance(name, str) and name[:1] == "_" and (name.endswith("_synthetic") or name in _SCAFFOLDS):
+            return True
+    return bool(message.get("_length_continuation_fragment"))
+
+
+def _user(message: Mapping[str, Any]) -> Iterator[Item]:
+    content = message.get("content")
+    text, parts = text_of(content), isinstance(content, list)
+    real = split_summary(text, flagged=bool(message.get("_compressed_summary")))
+    if real is not None:
+        yield _gap(text)
+        for piece in real:
+            yield from _said(piece.text, parts=parts)
+        return
+    if content is None or not isinstance(content, (str, list)):
+        if text:
+            yield from _said(text, parts=True)
+        return
+    restated = without_restatement(text)
+    if restated is not None:
+        for item in _said(restated, parts=parts):
+            item.again = True
+            yield item
+        return
+    yield from _said(text, parts=parts)
+
+
+def _said(text: str, *, parts: bool) -> Iterator[Item]:
+    rest, steers = split_steers(text)
+    if rest.strip() or not steers:
+        what = told(rest)
+        if what is not None:
+            form = canon(what.text)
+            yield Item(what.kind, what.text, f"said|{form}", canon=form, said=True, parts=parts)
+    for steer in steers:
+        yield _steer(steer, "")
+
+
+def _steer(text: str, call: str) -> Item:
+    form = canon(text)
+    return Item("user", text, f"steer|{call}|{form}", canon=form, call=call, tool=STEER, said=True)
+
+
+def _agent(message: Mapping[str, Any]) -> Iterator[Item]:
+    content = message.get("content")
+    text = text_of(content)
+    real = split_summary(text, flagged=bool(message.get("_compressed_summary")))
+    if real is None:
+        yield from _spoken(text)
+    else:
+        yield _gap(text)
+        for piece in real:
+            if piece.kind == "before":
+                yield from _spoken(piece.text)
+            else:
+                yield from _said(piece.text, parts=False)
+    yield from _calls(message.get("tool_calls"), content)
+
+
+def _spoken(text: str) -> Iterator[Item]:
+    said = spoken(text)
+    if said.strip():
+        yield Item("talk", said, key_of("talk", said), author=HOST if is_error(said) else "")
+
+
+def _result(message: Mapping[str, Any]) -> Iterator[Item]:
+    text, steers = split_steers(text_of(message.get("content")))
+    call = _word(message.get("tool_call_id"))
+    tool = _word(message.get("tool_name")) or _word(message.get("name"))
+    real = split_summary(text, flagged=bool(message.get("_compressed_summary")))
+    if real is not None:
+        yield _gap(text)
+        text = "\n\n".join(piece.text for piece in real)
+    if text != RESULT_STUB:
+        shown = f"({tool}: shown from memory)" if tool.startswith(OWN_TOOLS) else text
+        yield Item("echo", shown, key_of("echo", shown, call=call), call=call, tool=tool)
+    for steer in steers:
+        yield _steer(steer, call)
+
+
+def _gap(text: str) -> Item:
+    return Item("gap", "", f"gap|{blake2b(clean(text).encode(), digest_size=8).hexdigest()}")
+
+
+def _calls(calls: object, content: object) -> Iterator[Item]:
+    for call in calls if isinstance(calls, list) else ():
+        if isinstance(call, dict):
+            function = call.get("function")
+            function = function if isinstance(function, dict) else call
+            given = next((function[name] for name in ("arguments", "args", "input") if name in function), None)
+            yield _call(call.get("id") or call.get("call_id"), function.get("name"), given)
+    for part in content if isinstance(content, list) else ():
+        if isinstance(part, dict) and part.get("type") == "tool_use":
+            yield _call(part.get("id"), part.get("name"), part.get("input"))
+
+
+def _call(number: object, name: object, given: object) -> Item:
+    """A tool call: the tool's name and its input, in the model's own spelling. The input may be broken JSON: a host masks secrets."""
+    tool, call = _word(name) or "unknown tool", _word(number)
+    shown = given if isinstance(given, str) else _dump({} if given is None else given)
+    text = f"{tool} {shown}".rstrip()
+    return Item("tool", text, key_of("tool", text, call=call), call=call, tool=tool)
+
+
+def text_of(content: object) -> str:
+    """A content of any shape as text; pictures and files as a mark that names type, bytes and SHA-256."""
+    if isinstance(content, str):
+        return content
+    if isinstance(content, list):
+        return "\n".join(text for part in content if (text := _part(part)))
+    if content is None or isinstance(content, dict):
+        return _part(content)
+    return str(content) if isinstance(content, (bool, int, float)) else ""
+
+
+def _part(part: object) -> str:
+    if isinstance(part, dict):
+        return _named_part(part) if part else ""
+    if part is None or isinstance(part, str):
+        return part or ""
+    return _dump(part)
+
+
+def _named_part(part: dict[str, Any]) -> str:
+    kind, text = part.get("type"), part.get("text")
+    if isinstance(text, str) and kind in (None, "text", "input_text", "output_text"):
+        if "memory-context" not in text:
+            return text
+        what = told(text)  # a host that adds its memory block to a list does so as one more text part
+        return what.text if what else ""
+    if kind in _UNSAID_PARTS:
+        return ""
+    payload: object = next((part[name] for name in _MEDIA_KEYS if part.get(name)), None)
+    if payload is None:
+        inner = part.get("content")
+        return text_of(inner) if isinstance(inner, (str, list)) else _mark(_word(kind) or "object", part)
+    return _mark(_word(kind) or "file", payload)
+
+
+def _mark(kind: str, payload: object) -> str:
+    """A picture or file by what it is: its bytes would swamp the log, and its fingerprint still tells it from any other."""
+    while isinstance(payload, dict):
+        named = payload.get("media_type") or payload.get("mime_type") or payload.get("format")
+        kind = _word(named) or kind
+        inner = next((payload[name] for name in _MEDIA_KEYS if payload.get(name)), None)
+        if inner is None:
+            break
+        payload = inner
+    if isinstance(payload, str) and payload.startswith(("http://", "https://")) and len(payload) < 2_000:
+        return f"[{kind.replace(' ', '_')}: {payload}]"
+    if isinstance(payload, str) and payload.startswith("data:"):
+        kind = payload[5:].partition(",")[0].partition(";")[0] or kind
+    raw = _payload_bytes(payload)
+    return f"[{kind.replace(' ', '_')}: {len(raw):,} bytes, sha256 {sha256(raw).hexdigest()}]"
+
+
+def _payload_bytes(payload: object) -> bytes:
+    if not isinstance(payload, str):
+        return _dump(payload).encode(errors="replace")
+    head, comma, body = payload.partition(",")
+    try:
+        if comma and head.startswith("data:"):
+            return b64decode(body, validate=True) if head.endswith(";base64") else unquote_to_bytes(body)
+        return b64decode(payload, validate=True)
+    except (BadBase64, ValueError):
+        return clean(payload).encode()
+
+
+def _dump(value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, sort_keys=True, default=repr)
+    except (TypeError, ValueError, RecursionError):
+        return repr(value)
+
+
+def _word(value: object) -> str:
+    return value if isinstance(value, str) else str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
+
+
+def _stamp(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else 0.0

@@ -1,0 +1,90 @@
+"""A store for capture that keeps everything in memory: what the real one promises, with none of its files."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from typing import NamedTuple
+
+from optchat.capture.store import Batch, News
+from optchat.core.drafts import Draft
+from optchat.core.errors import StoreError
+from optchat.core.known import Fork
+from optchat.core.records import Entry, Message
+
+
+class Mark(NamedTuple):
+    family: frozenset[str]
+    messages: int
+    binds: int
+
+
+class MemoryStore:
+    """One memory shared by all the captures it is given to."""
+
+    def __init__(self) -> None:
+        self.log: list[Message] = []
+        self.drafts: list[Draft] = []
+        self.forks: list[Fork] = []
+        self.binds: list[tuple[str, object]] = []
+        self.settled: set[str] = set()
+        self.gaps: dict[str, str] = {}
+        self.time = datetime(2026, 5, 1, 9, 0, tzinfo=timezone(timedelta(hours=2)))
+        self.broken = False
+        self.intruder = None
+
+    def now(self) -> datetime:
+        self.time += timedelta(milliseconds=10)
+        return self.time
+
+    def begin(self, draft: Draft) -> None:
+        if self.broken:
+            raise StoreError("cannot append: the disk is full")
+        self.drafts.append(draft)
+
+    def fork(self, child, parent, turns, *, whole):
+        self.forks.append(Fork(child, parent, -1 if whole else len(self.log), frozenset(turns)))
+
+    def family(self, session: str) -> frozenset[str]:
+        found = {session}
+        while more := {f.child for f in self.forks if f.parent in found} | {f.parent for f in self.forks if f.child in found}:
+            if more <= found:
+                break
+            found |= more
+        return frozenset(found)
+
+    def news(self, session: str, since: object) -> News:
+        family = self.family(session)
+        fresh = since is None or since.family != family
+        first, bound = (0, 0) if fresh else (since.messages, since.binds)
+        tokens = {message.turn for message in self.log} | self.settled
+        return News(
+            mark=Mark(family, len(self.log), len(self.binds)),
+            fresh=fresh,
+            messages=[m for m in self.log[first:] if m.session in family],
+            binds=[bind for name, bind in self.binds[bound:] if name in family],
+            forks=[f for f in self.forks if f.child in family],
+            drafts=[d for d in self.drafts if d.session in family and d.token not in tokens],
+            gap=self.gaps.get(session, ""),
+        )
+
+    def commit(self, session: str, batch: Batch, since: object) -> bool:
+        if self.broken:
+            raise StoreError("cannot append: the disk is full")
+        if self.intruder is not None:
+            intruder, self.intruder = self.intruder, None
+            intruder()
+        if any(m.session in since.family for m in self.log[since.messages :]) or self.family(session) != since.family:
+            return False
+        for entry in batch.entries:
+            fields = {name: getattr(entry, name) for name in Entry.__slots__}
+            fields["date"] = entry.date or self.now().isoformat(timespec="seconds")
+            self.log.append(Message(id=len(self.log), **fields))
+        self.binds += [(session, bind) for bind in batch.binds]
+        self.settled |= set(batch.settled) | {bind.turn for bind in batch.binds if bind.turn}
+        if batch.gap:
+            self.gaps[session] = batch.gap
+        return True
+
+    def overdue(self, before: datetime) -> list[Draft]:
+        tokens = {message.turn for message in self.log} | self.settled
+        return [d for d in self.drafts if d.token not in tokens and datetime.fromisoformat(d.date) < before]
