@@ -26,6 +26,8 @@ class FakeMemory:
     def __init__(self, root, compact):
         self.root, self.compact, self.closed = root, compact, False
         self.recorded, self.warnings, self.asked, self.total = [], [], [], 40
+        self.ledger = FakeCapture()
+        self.switches = []
         FakeMemory.opened.append(self)
 
     @classmethod
@@ -40,9 +42,10 @@ class FakeMemory:
         self.recorded += entries
         return list(range(len(entries)))
 
-    def recall(self, query, session=""):
+    def recall(self, query, session="", *, kept=True):
         if FakeMemory.failing:
             raise FakeMemory.failing
+        self.kept = kept
         return f"<chat>\n0+1|asked {query!r}\n1+1|in {session}\n</chat>"
 
     def zoom(self, id, n=1, page=1):  # noqa: A002
@@ -52,6 +55,12 @@ class FakeMemory:
 
     def date(self, id):  # noqa: A002
         return f"date of {id}"
+
+    def taken_back(self, session):
+        self.switches.append(("taken back", session))
+
+    def compressed(self, session):
+        self.switches.append(("compressed", session))
 
     def status(self):
         return {"messages": self.total}
@@ -214,6 +223,33 @@ def test_what_is_recalled_is_of_the_session_the_agent_is_in(begin):
 
     assert "in s2" in provider.prefetch("q")
     assert "in other" in provider.prefetch("q", session_id="other")
+
+
+def test_the_ledger_hears_what_stands_in_front_of_the_model(begin):
+    provider = begin()
+    memory = FakeMemory.opened[0]
+    messages = [{"role": "user", "content": "hello"}]
+
+    provider.prefetch("q")
+    assert memory.kept is False, "a host that names no session drops the block of a turn that breaks off"
+    provider.prefetch("q", session_id="s1")
+    assert memory.kept is True
+    provider.sync_turn("hello", "hi", session_id="s1", messages=messages)
+    provider.on_session_switch("s1", parent_session_id="s1", rewound=True)
+    provider.on_session_switch("s1", parent_session_id="s1", reason="compression")
+    provider.on_session_switch("s2", parent_session_id="s1", reason="branch")
+
+    assert memory.ledger.calls == [("seen", ("s1", messages), {}), ("branched", ("s1", "s2"), {})]
+    assert memory.switches == [("taken back", "s1"), ("compressed", "s1")]
+
+
+def test_a_ledger_that_fails_does_not_cost_the_turn_its_log(begin):
+    provider = begin()
+    FakeMemory.opened[0].ledger.failing = KeyError("x")
+
+    provider.sync_turn("hello", "hi", messages=[{"role": "user", "content": "hello"}])
+
+    assert "turn_ended" in captured(provider)
 
 
 def test_a_delegation_is_work_and_a_memory_write_is_a_note(begin):

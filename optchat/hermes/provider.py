@@ -173,7 +173,7 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
         user_content: str,
         assistant_content: str,
         *,
-        session_id: str = "",  # noqa: ARG002 - the host's signature
+        session_id: str = "",
         messages: list[dict[str, Any]] | None = None,
         turn_author: dict[str, Any] | None = None,
     ) -> None:
@@ -182,8 +182,11 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
             if messages is None:
                 messages = [{"role": "user", "content": user_content}, {"role": "assistant", "content": assistant_content}]
             author = (turn_author or {}).get("name") or (turn_author or {}).get("id") or session.author
-            session.memory().ledger.seen(session.id, messages)
-            session.capture().turn_ended(messages, user_content, author=str(author))
+            try:
+                # First: the next turn may be waiting to hear what stands in front of the model. It must not cost the turn its log.
+                session.memory().ledger.seen(session_id or session.id, messages)
+            finally:
+                session.capture().turn_ended(messages, user_content, author=str(author))
             session.record()
             self.troubles.mention(session.memory().warnings)
 

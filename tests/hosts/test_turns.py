@@ -276,6 +276,7 @@ def test_a_program_looks_and_leaves_nothing_behind(home, platform):
     )
 
     assert home.said() == [("user", "The fjord boat leaves at 7:40.")]
+    assert list((home.memory / "capture").glob("*.jsonl")) == []
     results = [message["content"] for body in home.server.chats() for message in body["messages"] if message["role"] == "tool"]
     assert "7:40" in results[0]
 
