@@ -38,8 +38,7 @@ def decode_note(line: bytes) -> dict[str, Any]:
         raise BadLineError("is not JSON") from error
     if not isinstance(note, dict) or not isinstance(note.get("type"), str) or not isinstance(note.get("session"), str):
         raise BadLineError("is no note: it needs type and session")
-    crc = note.pop("crc", None)
-    if crc is not None and crc != crc32(orjson.dumps(note)):
+    if note.pop("crc", None) != crc32(orjson.dumps(note)):
         raise BadLineError("the checksum does not match")
     return note
 

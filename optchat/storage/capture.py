@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 Note = dict[str, Any]
 _PENDING: Final = "pending-"
 _CLOSE_WAIT_S: Final = 1.0
+LOCK_WAIT_S: Final = 5.0
+"""Longest a turn waits to be logged; then it is kept aside."""
 
 
 class CaptureLog:
@@ -91,7 +93,7 @@ class CaptureLog:
         notes: Sequence[Note],
         *,
         still: Callable[[], bool] = lambda: True,
-        timeout_s: float = 5.0,
+        timeout_s: float | None = None,
     ) -> list[Message] | None:
         """Log entries of a session and the notes that go with them; None, and nothing written, if ``still`` says no under the lock.
 
@@ -102,7 +104,7 @@ class CaptureLog:
             StoreError: the disk refused; the same call may be made again.
 
         """
-        with self._store.locked(timeout_s=timeout_s), self._mutex:
+        with self._store.locked(timeout_s=LOCK_WAIT_S if timeout_s is None else timeout_s), self._mutex:
             self._take_in()
             if not still():
                 return None
