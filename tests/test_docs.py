@@ -18,8 +18,8 @@ README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
 # same command on less.
 INSTEAD = {
     "git clone https://github.com/optchat/optchat && cd optchat": "git clone -q {checkout} optchat && cd optchat && test -x scripts/demo",
-    "scripts/test": "scripts/test --collect-only -q tests/test_docs.py",
-    "scripts/check": "scripts/check --collect-only -q tests/test_docs.py",
+    "scripts/test": "scripts/test --quick --collect-only -q tests/test_docs.py",
+    "scripts/check": "scripts/check --quick --collect-only -q tests/test_docs.py",
     "scripts/bench.py": "{python} scripts/bench.py --sizes 200 --rounds 3 --json",
 }
 
