@@ -38,9 +38,9 @@ class Home:
     def memory(self):
         return self.path / "optchat"
 
-    def configure(self, provider="optchat", auxiliary=True, **more):
+    def configure(self, provider="optchat", auxiliary=True, model=(), **more):
         """Write config.yaml; JSON is YAML."""
-        model = {"default": "main-model", "provider": "custom", "base_url": self.server.url, "api_key": "key"}
+        model = {"default": "main-model", "provider": "custom", "base_url": self.server.url, "api_key": "key", **dict(model)}
         config = {"model": model, "memory": {"provider": provider}, **more}
         if auxiliary:
             config["auxiliary"] = {"optchat_compact": {"provider": "custom", "model": "aux-model", "base_url": self.server.url, "api_key": "key"}}

@@ -5,7 +5,7 @@ import re
 import pytest
 from model_server import memory_blocks
 
-pytestmark = pytest.mark.hosts
+pytestmark = [pytest.mark.hosts, pytest.mark.timeout(400)]
 
 BUDGET = 4_000
 HOST_FRAME_CHARS = 224

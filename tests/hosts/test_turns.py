@@ -5,9 +5,10 @@ import json
 import os
 
 import pytest
+from homes import Home
 from model_server import memory_blocks
 
-pytestmark = pytest.mark.hosts
+pytestmark = [pytest.mark.hosts, pytest.mark.timeout(400)]
 
 SHOTS = int(os.environ.get("OPTCHAT_ONE_SHOTS", "10"))
 """How many one-shot programs are run and looked after; read before the tests' own environment is cleared of such names."""
@@ -123,6 +124,25 @@ def test_a_compression_changes_nothing_in_the_log(home):
     assert shape(home) == "ua" * 17
     assert [text.split(" lorem")[0] for text in words(home)[0:28:2]] == [f"turn {number}" for number in range(14)]
     assert words(home)[-6:] == [*pair("after it"), *pair("ok"), *pair("ok")]
+
+
+def test_a_compression_the_host_begins_by_itself_in_the_middle_of_a_turn(home):
+    home.configure(model={"context_length": 66_000})
+
+    out = home.play(
+        """
+        talk = Talk("s1")
+        for number in range(14):
+            talk.say(f"turn {number} " + "lorem ipsum dolor " * 1500)
+        out["left"] = len(talk.messages)
+        talk.say("ok")
+        talk.end()
+        """
+    )
+
+    assert out["left"] < 28, "the host has not compressed anything"
+    assert shape(home) == "ua" * 15
+    assert [text.split(" lorem")[0] for text in words(home)[0:28:2]] == [f"turn {number}" for number in range(14)]
 
 
 def test_a_turn_interrupted_before_its_answer_keeps_what_the_user_said(home):
@@ -296,6 +316,28 @@ def test_the_memory_stays_with_the_profile_the_agent_began_in(home):
 
     assert words(home) == [*pair("one"), *pair("two")]
     assert not (home.path.parent / "elsewhere" / "optchat").exists()
+
+
+def test_two_profiles_in_one_process_keep_their_memories_apart(home, tmp_path, server):
+    other = Home(home.host, tmp_path / "other", server).install()
+
+    home.play(
+        """
+        from hermes_constants import reset_hermes_home_override, set_hermes_home_override
+        first = Talk("s1")
+        token = set_hermes_home_override(str(home.parent / "other"))
+        second = Talk("s1")
+        reset_hermes_home_override(token)
+        first.say("of the first")
+        second.say("of the second")
+        first.say("of the first again")
+        second.end()
+        first.end()
+        """
+    )
+
+    assert words(home) == [*pair("of the first"), *pair("of the first again")]
+    assert words(other) == pair("of the second")
 
 
 def test_what_a_subagent_reports_is_work_and_its_own_words_are_nobodys(home):
