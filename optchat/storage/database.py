@@ -7,6 +7,7 @@ damaged and has to be made anew, or the disk refuses and the user has to be told
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import time
 from typing import TYPE_CHECKING, Any, Final
@@ -29,7 +30,7 @@ _REFUSALS: Final = frozenset(
 )  # fmt: skip
 _ANEW: Final = "It is made anew by itself: try again"
 _SHORT_READ: Final = 522
-"""SQLITE_IOERR_SHORT_READ: the file ends where a page should be. That is damage, not a disk that fails."""
+"""SQLITE_IOERR_SHORT_READ: the file ends where a page should be."""
 
 
 class DamagedError(StoreError):
@@ -118,6 +119,11 @@ def transaction(connection: Database) -> Iterator[None]:
         raise
 
 
+def _is_damage(path: Path, code: int) -> bool:
+    """Whether what SQLite takes for a disk that refuses is in the file: it ends too soon, or its head says it is not to be written."""
+    return code == _SHORT_READ or (code == sqlite3.SQLITE_READONLY and os.access(path, os.W_OK))
+
+
 @contextlib.contextmanager
 def told(path: Path) -> Iterator[None]:
     """SQLite's errors in a block as ours.
@@ -133,7 +139,7 @@ def told(path: Path) -> Iterator[None]:
         code = getattr(error, "sqlite_errorcode", None)
         if code is None and isinstance(error, (sqlite3.ProgrammingError, sqlite3.InterfaceError)):
             raise StoreError(f"cannot use {path}: it is closed", path=path) from error
-        if code is not None and code & 0xFF in _REFUSALS and code != _SHORT_READ:
+        if code is not None and code & 0xFF in _REFUSALS and not _is_damage(path, code):
             raise StoreError(
                 f"cannot use {path}: {error}", path=path, hint="Check that the disk has space and that you may write in its directory"
             ) from error

@@ -151,7 +151,7 @@ class Index:
     def known(self, room: str) -> dict[str, int]:
         """Bytes of each day file of a room that are in the index, by name."""
         rows = self._all("SELECT name, known FROM files WHERE room = ?", (room,))
-        return {name: _whole((known,))[0] for name, known in rows}
+        return {_day(name): _whole((known,))[0] for name, known in rows}
 
     def state(self, near: tuple[str, str, str]) -> State:
         """What an append has to know, in one question however many day files there are.
@@ -161,22 +161,23 @@ class Index:
         rows = self._all(_STATE, near)
         generation, top = _whole(rows[0][1:], nulls=True)
         known = {(room, name): 0 for room in ("main", "tree") for name in near}
-        known.update(((room, name), _whole((bytes_,))[0]) for room, name, bytes_ in rows[1:])
+        known.update(((room, _day(name)), _whole((bytes_,))[0]) for room, name, bytes_ in rows[1:])
         return State(generation or 0, 0 if top is None else top + 1, known)
 
-    def newest(self) -> tuple[Spot, int] | None:
-        """Where the newest message lies, and the bytes known of its file; None if there is none or it is lost."""
+    def newest(self) -> tuple[int, Spot, int] | None:
+        """The newest message that is not lost, where it lies, and the bytes known of its file."""
         row = self._one(
-            "SELECT m.file, m.offset, m.length, f.known FROM messages m LEFT JOIN files f ON f.id = m.file ORDER BY m.id DESC LIMIT 1"
+            "SELECT m.id, m.file, m.offset, m.length, f.known FROM messages m LEFT JOIN files f ON f.id = m.file "
+            "WHERE m.file IS NOT NULL ORDER BY m.id DESC LIMIT 1"
         )
-        if row is None or row[0] is None:
-            return None
-        spot = self._spot(*row[:3])
-        return None if spot is None else (spot, _whole(row[3:])[0])
+        spot = None if row is None else self._spot(*_whole(row)[1:4])
+        return None if spot is None else (row[0], spot, row[4])
 
     def message_spots(self, first: int, end: int) -> list[tuple[int, Spot | None]]:
         """Where messages [first, end) lie, in order; None for one that is lost."""
         rows = self._all("SELECT id, file, offset, length FROM messages WHERE id >= ? AND id < ? ORDER BY id", (first, end))
+        if [id_ for id_, *_ in rows] != list(range(first, first + len(rows))) or (not rows and first < min(end, self.total())):
+            raise DamagedError(f"{self.path} is damaged: messages between {first} and {end} are missing", path=self.path)
         return [(id_, self._spot(file, offset, length)) for id_, file, offset, length in rows]
 
     def spots_of(self, ids: Iterable[int]) -> list[tuple[int, Spot | None]]:
@@ -394,7 +395,7 @@ class Index:
             self._file_names.update(self._all("SELECT id, name FROM files"))
         if file not in self._file_names or min(offset, length) < 0:
             raise DamagedError(f"{self.path} is damaged: it leads to a place that does not exist", path=self.path)
-        return Spot(self._file_names[file], offset, length)
+        return Spot(_day(self._file_names[file]), offset, length)
 
     def _columns(self, room: str, spot: Spot | None) -> tuple[int | None, int, int]:
         return (None, 0, 0) if spot is None else (self._file_id(room, spot.name), spot.offset, spot.length)
@@ -404,7 +405,7 @@ class Index:
         if found is None:
             self._writer.execute("INSERT OR IGNORE INTO files (room, name, known) VALUES (?, ?, 0)", (room, name))
             found = self._writer.execute("SELECT id FROM files WHERE room = ? AND name = ?", (room, name)).fetchone()[0]
-            self._file_ids[room, name] = int(found)
+            self._file_ids[room, name] = _whole((found,))[0]
         return int(found)
 
     def _session_id(self, name: str) -> int:
@@ -412,8 +413,14 @@ class Index:
         if found is None:
             self._writer.execute("INSERT OR IGNORE INTO sessions (name) VALUES (?)", (name,))
             found = self._writer.execute("SELECT id FROM sessions WHERE name = ?", (name,)).fetchone()[0]
-            self._session_ids[name] = int(found)
+            self._session_ids[name] = _whole((found,))[0]
         return int(found)
+
+
+def _day(name: Any) -> str:
+    if not files.is_day_file(name):
+        raise DamagedError("index.sqlite is damaged: something else stands where a day file should be named")
+    return str(name)
 
 
 def _whole(row: Any, *, nulls: bool = False) -> Any:

@@ -29,7 +29,7 @@ class Snapshot:
 
     def known(self) -> dict[tuple[str, str], int]:
         """Bytes of each day file (room, name) that are in the index. Read first: it is what all the rest is compared with."""
-        rows = self._rows("SELECT known, room, name FROM files", lambda known, *_: known >= 0)
+        rows = self._rows("SELECT known, room, name FROM files", lambda known, *_: _are_counts(known))
         return {(room, name): known for known, room, name in rows}
 
     def messages(self) -> Iterator[tuple[int, int]]:
@@ -38,7 +38,7 @@ class Snapshot:
 
     def nodes(self) -> Iterator[tuple[int, int, int]]:
         """(level, index, characters) of every node, in order."""
-        return self._rows("SELECT level, idx, chars FROM nodes ORDER BY level, idx", lambda level, index, _: _is_place(level, index))
+        return self._rows("SELECT level, idx, chars FROM nodes ORDER BY level, idx", _is_node)
 
     def ready(self) -> Iterator[tuple[int, int]]:
         """(last message covered, level) of every node that can be built."""
@@ -47,18 +47,23 @@ class Snapshot:
     def _rows(self, sql: str, sane: Callable[..., bool]) -> Iterator[Any]:
         with told(self.path):
             for row in self._connection.execute(sql):
-                try:
-                    right = sane(*row)
-                except TypeError:
-                    right = False
-                if not right:
+                if not sane(*row):
                     raise DamagedError(f"{self.path} is damaged: it holds {row!r}", path=self.path)
                 yield row
 
 
-def _is_message(id_: int, offset: int) -> bool:
-    return 0 <= id_ < 1 << MAX_LEVEL and -1 <= offset < 1 << 62
+def _is_message(id_: object, offset: object) -> bool:
+    return _are_counts(id_) and (offset == -1 or _are_counts(offset))
 
 
-def _is_place(level: int, index: int) -> bool:
-    return 0 <= level <= MAX_LEVEL and 0 <= index < 1 << MAX_LEVEL
+def _is_node(level: object, index: object, chars: object) -> bool:
+    return _is_place(level, index) and _are_counts(chars)
+
+
+def _is_place(level: object, index: object) -> bool:
+    return _are_counts(level, index) and level <= MAX_LEVEL  # type: ignore[operator]
+
+
+def _are_counts(*values: object) -> bool:
+    """Whether a damaged page could not have put these there, as far as that shows."""
+    return all(type(value) is int and 0 <= value < 1 << MAX_LEVEL for value in values)

@@ -190,6 +190,14 @@ class Store:
         with self.locked():
             self._rebuild()
 
+    def mistrust(self, why: str) -> None:
+        """Rebuild the index, unless another process has just done so and we only remembered its old numbers."""
+        trusted = self._generation
+        with self.locked(everything=True):
+            if self._generation == trusted:
+                logger.warning("optchat: rebuilding %s: %s", self._index_path, why)
+                self._rebuild()
+
     # -- reading
 
     def read(self, question: Callable[[Index], T]) -> T:
@@ -201,7 +209,7 @@ class Store:
         try:
             return question(self._index)
         except DamagedError as error:
-            self._mistrust(str(error))
+            self.mistrust(str(error))
             return question(self._index)
 
     def total(self) -> int:
@@ -248,7 +256,7 @@ class Store:
                     found[place] = node.text
                     self._keep(place, node.text)
             if any(place not in found for place in spots):
-                self._mistrust("a line of the tree is not where the index says")
+                self.mistrust("a line of the tree is not where the index says")
         return found
 
     # -- inside
@@ -257,7 +265,7 @@ class Store:
         spots = self.read(where)
         messages, wrong = self._decode_messages(spots)
         if wrong:
-            self._mistrust("a message is not where the index says")
+            self.mistrust("a message is not where the index says")
             again = self.read(lambda index: [row for id_, _ in spots for row in index.message_spots(id_, id_ + 1)])
             messages, _ = self._decode_messages(again)
         return messages
@@ -282,14 +290,6 @@ class Store:
                 del self._texts[next(iter(self._texts))]
         self._texts[place] = text
 
-    def _mistrust(self, why: str) -> None:
-        """Rebuild the index, unless another process has just done so and we only remembered its old numbers."""
-        trusted = self._generation
-        with self.locked(everything=True):
-            if self._generation == trusted:
-                logger.warning("optchat: rebuilding %s: %s", self._index_path, why)
-                self._rebuild()
-
     @contextlib.contextmanager
     def index_follows(self) -> Iterator[Index]:
         """Describe in the index, under the write lock, what is durable already.
@@ -304,6 +304,9 @@ class Store:
             self._suspect = True
         except OptchatError as error:
             logger.warning("optchat: the index is behind and will catch up: %s", error)
+        except Exception:  # whatever a damaged index makes us stumble over: the index is made anew from the log
+            logger.exception("optchat: the index could not follow and is made anew")
+            self._suspect = True
 
     def _must_be_open(self) -> None:
         if self._closed:
@@ -381,18 +384,21 @@ class Store:
         if (state.generation, state.total) == self._end:
             return True
         newest = self._index.newest()
-        if newest is not None:
-            spot, known = newest
+        if newest is None:
+            right = not any(known for (room, _), known in state.known.items() if room == "main")
+        else:
+            id_, spot, known = newest
             path, end = self.main.path(spot.name), spot.offset + spot.length
             claimed = id_of(files.read_at(path, spot.offset, CLAIM_BYTES))
             if claimed is None:  # not a line of ours: read it whole
                 claimed = _id_in(self.main.read(spot))
-            after = files.read_at(path, end, min(known - end, _AFTER_MAX)) if known > end else b""
-            if claimed != state.total - 1 or any((_id_in(line) or 0) >= state.total for line in after.splitlines()):
-                logger.warning("optchat: %s is wrong about the newest message; it is made anew", self._index_path)
-                return False
-        self._end = state.generation, state.total
-        return True
+            after = files.read_at(path, end, min(known - end, _AFTER_MAX)).splitlines() if known > end else []
+            right = claimed == id_ and not any((_id_in(line) or 0) > id_ for line in after)
+        if right:
+            self._end = state.generation, state.total
+        else:
+            logger.warning("optchat: %s is wrong about the newest message; it is made anew", self._index_path)
+        return right
 
     def _sizes(self, state: State, *, everything: bool) -> dict[tuple[str, str], tuple[int, int]]:
         """Bytes on disk and bytes known of the day files (room, name) that matter."""
