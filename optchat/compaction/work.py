@@ -56,13 +56,15 @@ class StoreWork:
         if first > total:  # the log is shorter than what was indexed: another log, or a restored one
             first = 0
         texts: list[str] = []
+        dates: list[str] = []
         for message in self._store.messages(first, min(total, first + MESSAGES_AT_ONCE)):
             texts.append("" if message is None else message.text)
+            dates.append("" if message is None else message.date)
             bytes_ -= len(texts[-1])
             if bytes_ < 0:
                 break
         if texts:
-            self._search.add(first, texts)
+            self._search.add(first, texts, dates)
         return bool(texts)
 
     def version(self) -> object:
@@ -77,13 +79,17 @@ class StoreWork:
             end = at + 1
             while end < len(ids) and ids[end] == ids[end - 1] + 1:
                 end += 1
-            found.update(zip(ids[at:end], self._store.messages(ids[at], ids[end - 1] + 1), strict=True))
+            found.update(zip(ids[at:end], self._store.messages(ids[at], ids[end - 1] + 1), strict=False))
             at = end
+        if len(found) < len(ids):
+            self._store.mistrust("it wants the lines of messages that were never logged")
         return found
 
     def _job(self, ready: Ready, messages: dict[int, Message | None], texts: dict[Place, str]) -> Job | None:
         place = ready.place
         if place.level == 0:
+            if place.index not in messages:
+                return None
             message = messages[place.index]
             if message is None:
                 return Job(place, "note", (LOST_TEXT.format(place.index),), 0)
