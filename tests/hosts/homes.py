@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import textwrap
+from itertools import count
 from pathlib import Path
 
 import make_hosts
@@ -31,6 +32,7 @@ class Home:
         self.host = host
         self.path = directory
         self.server = server
+        self._scenarios = count()
         self.path.mkdir(parents=True)
         self.configure()
 
@@ -85,8 +87,8 @@ class Home:
 
     def play(self, scenario, timeout=110, **extra):
         """Run a scenario in the host's Python (see driver.py) and return what it left in `out`."""
-        number = len(list(self.path.parent.glob("scenario-*.py")))
-        script, result = (self.path.parent / f"scenario-{number}{end}" for end in (".py", ".json"))
+        number = next(self._scenarios)
+        script, result = (self.path.with_name(f"{self.path.name}-{number}{end}") for end in (".py", ".json"))
         script.write_text(textwrap.dedent(scenario), encoding="utf-8")
         driver = str(Path(__file__).with_name("driver.py"))
         done = self.run([str(self.host.python), driver, str(script), str(result)], timeout=timeout, **extra)

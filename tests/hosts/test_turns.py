@@ -363,6 +363,7 @@ def test_what_a_subagent_reports_is_work_and_its_own_words_are_nobodys(home):
     assert ("user", "count the islands") not in home.said()
 
 
+@pytest.mark.timeout(120 + 20 * SHOTS)
 def test_a_one_shot_has_everything_on_disk_when_it_exits(home):
     for number in range(SHOTS):
         done = home.hermes("-z", f"shot {number}")
