@@ -267,5 +267,7 @@ class _Checker:
 
     @staticmethod
     def _extend(offsets: array[int], length: int) -> None:
-        if length > len(offsets):
+        if length == len(offsets) + 1:
+            offsets.append(-1)
+        elif length > len(offsets):
             offsets.extend(array("q", [-1]) * (length - len(offsets)))

@@ -50,7 +50,8 @@ class Loader:
             except BadLineError as error:
                 if not piece.ended:
                     break
-                self._claim(piece.line, error)
+                if log.room == "main":
+                    self._claim(piece.line, error)
                 self.index.note_damage(log.room, name, piece.offset, str(error))
             known = piece.offset + len(piece.line) + piece.ended
             if len(rows) >= _ROWS_AT_ONCE:
