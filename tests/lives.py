@@ -24,6 +24,7 @@ class Words:
         self.rng = rng
         self.alike = alike
         self.count = 0
+        self.blank = False
 
     def __call__(self, stem: str) -> str:
         self.count += 1
@@ -38,7 +39,8 @@ class Words:
             return f"  {stem} {self.count}\n\n and a second  paragraph "
         if shape < 0.15:
             return f"{stem} {self.count} with sk-secret{self.count} in it"
-        if shape < 0.2:
+        if shape < 0.2 and not self.blank:  # two blank ones are alike
+            self.blank = True
             return "   "
         return f"{stem} {self.count}"
 
@@ -55,7 +57,7 @@ def random_turn(rng: random.Random, words: Words, *, faults: bool) -> Turn:
     end = rng.choice(ENDS) if faults else "ok"
     if faults and rng.random() < 0.12:
         end = rng.choice(DEATHS)
-    if isinstance(text, str) and not text.strip() and end not in ("ok", "empty", *DEATHS):
+    if isinstance(text, str) and not text.strip() and end not in ("ok", "empty"):
         # Joined to an unanswered message, a blank one leaves no trace of the place where it stood.
         steps, end = [], "interrupt"
     # Hung on an older turn's result, it does not tell which of several unfinished turns it went into.

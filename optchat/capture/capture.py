@@ -149,7 +149,9 @@ class Capture:
                 self._give_up()
             with self._turns_lock:
                 self.session = new_session
-                self._early = self._early if goes_on else None
+                if not goes_on:  # no list of the other session can belong to them
+                    self._turns.clear()
+                    self._early = None
             self._mark, self._rewound = None, False
             self._refresh()
             self._adopt()
@@ -176,6 +178,7 @@ class Capture:
             return fitting[0] if fitting else None
         # Several turns with these words: the first that leaves no message of the list unexplained and no other one of them lost.
         self._refresh()
+        fitting = [turn for turn in fitting if not self._passed_over(turn)] or fitting
         tokens = {turn.token for turn in fitting}
         for turn in fitting:
             plan = reconcile(items, self._known, self._open(before=turn.token), self._facts(turn.token, sure=True))
@@ -184,6 +187,11 @@ class Capture:
             if plan.firm and not strange and not any(entry.unshown and entry.turn in tokens for entry in entries):
                 return turn
         return fitting[-1]
+
+    def _passed_over(self, turn: _Begun) -> bool:
+        """Whether younger turns were shown and this one was not: then no list of its own will come."""
+        record = self._known.by_turn.get(turn.token)
+        return record is not None and not record.shown and record.id < self._known.last_said(self.session)
 
     def _wordless(self, waiting: list[_Begun], form: str) -> list[_Begun]:
         """Turns that were announced without words and may have these, as far as the log has not told theirs."""
@@ -210,16 +218,22 @@ class Capture:
 
     def _take(self, items: Sequence[Item], turn: _Begun | None, author: str = "") -> None:
         """Log what a list has and the log lacks."""
-        sure, spare = turn is not None, ""
+        sure, spare, likely = turn is not None, "", False
         token = turn.token if turn is not None else ""
         if turn is None:
             spare = EARLY + uuid4().hex[:16]
             with self._turns_lock:
-                token = self._turns[-1].token if self._turns and not self._turns[-1].over else ""
+                last = self._turns[-1] if self._turns else None
+                likely = last is not None and not last.over and not last.undone
+                token = last.token if last is not None and likely else ""
         for _ in range(_RETRIES_MAX):
             self._refresh()
+            drafts = self._open(before=token if sure else "")
             facts = self._facts(token, sure=sure, spare=spare, author=author)
-            plan = reconcile(items, self._known, self._open(before=token if sure else ""), facts)
+            facts.rewound = facts.rewound or any(draft.kind == "note" for draft in drafts)
+            # A message that ends a list may be one whose turn is not announced yet; one that something follows is the newest turn's.
+            facts.likely = likely and (facts.rewound or (bool(items) and not items[-1].said))
+            plan = reconcile(items, self._known, drafts, facts)
             batch = self._batch(plan)
             if not batch or self._store.commit(self.session, batch, self._mark):
                 break
@@ -232,7 +246,18 @@ class Capture:
             self._rewound = False
 
     def _facts(self, token: str, *, sure: bool, spare: str = "", author: str = "") -> Turn:
-        return Turn(self.session, token, sure, self._rewound, spare, self.platform, author)
+        with self._turns_lock:
+            waiting = frozenset(turn.token for turn in self._turns if not turn.over and not turn.undone and turn.token != token)
+        return Turn(
+            self.session,
+            token,
+            sure=sure,
+            rewound=self._rewound,
+            spare=spare,
+            platform=self.platform,
+            author=author,
+            waiting=waiting,
+        )
 
     def _open(self, before: str = "") -> list[Draft]:
         """The open turns of the family; without those that began after ``before``, which a list that belongs to it cannot show."""

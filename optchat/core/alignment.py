@@ -68,7 +68,8 @@ def align(
     """
     if not records or not items:
         return Match()
-    if own is not None and (match := _after_own(items, records, own, sure=sure)) is not None:
+    match = _after_own(items, records, own, sure=sure) if own is not None else None
+    if match is not None and (match.firm or sure):
         return match
     runs, known = _runs(items), _runs(records)
     if (end := _within(runs, known, cut=cut)) is not None:
@@ -273,7 +274,8 @@ def _next_said(whole: str, records: Sequence[Record], spots: dict[str, list[int]
             if more is None:
                 break
             here, rest = here + 1, more
-        return here, rest
+        further = _next_said(rest, records, spots, here) if rest else (here, "")
+        return further if further[0] is not None else (here, rest)
     return None, ""
 
 

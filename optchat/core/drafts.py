@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 from .hosttext import alike, canon, has_mask
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     from .known import Record
 
-_PIECES_MAX: Final = 64
-"""Most messages taken apart in one joined text; a longer run of unanswered messages than this was typed by no one."""
+_PARTS_MAX: Final = 200
+"""Paragraphs of a joined text that is taken apart; a text longer than this stays whole."""
 
 
 @dataclass(slots=True)
@@ -108,7 +108,7 @@ def _backward(units: Sequence[Unit], drafts: Sequence[Draft]) -> list[_Places | 
     limit = len(drafts)
     for unit in reversed(units):
         order = range(limit - 1, -1, -1)
-        places = _whole(unit, drafts, order) or _Split(unit, drafts[:limit]).newest() or _wordless(unit, drafts, order)
+        places = _whole(unit, drafts, order) or _Split(unit, drafts[:limit], newest=True).places() or _wordless(unit, drafts, order)
         found.append(places)
         if places:
             limit = places[0][0]
@@ -121,8 +121,8 @@ def _forward(units: Sequence[Unit], drafts: Sequence[Draft]) -> list[_Places | N
     first = 0
     for unit in units:
         order = range(first, len(drafts))
-        split = _Split(unit, drafts[first:])
-        places = _whole(unit, drafts, order) or [(first + at, part) for at, part in split.oldest() or ()] or _wordless(unit, drafts, order)
+        split = _Split(unit, drafts[first:], newest=False).places()
+        places = _whole(unit, drafts, order) or [(first + at, part) for at, part in split or ()] or _wordless(unit, drafts, order)
         found.append(places)
         if places:
             first = places[-1][0] + 1
@@ -137,74 +137,74 @@ def _whole(unit: Unit, drafts: Sequence[Draft], order: range) -> _Places | None:
 
 def _wordless(unit: Unit, drafts: Sequence[Draft], order: range) -> _Places | None:
     """A turn announced without words is the message with a picture that nothing else explains."""
-    return next(([(at, unit.canon)] for at in order if drafts[at].wordless), None) if unit.parts else None
+    may = unit.parts and not unit.ahead
+    return next(([(at, unit.canon)] for at in order if drafts[at].wordless), None) if may else None
 
 
 class _Split:
-    """Takes a joined text apart into the drafts it is made of: each as it was told, one without words as whatever is left."""
+    """Takes a joined text apart into the drafts it is made of: each as it was told, one without words as whatever is left.
 
-    def __init__(self, unit: Unit, drafts: Sequence[Draft]) -> None:
+    Of several ways the one with the most known messages, then the fewest without words, then the newest (or the oldest) ones.
+    """
+
+    def __init__(self, unit: Unit, drafts: Sequence[Draft], *, newest: bool) -> None:
         self.parts = unit.canon.split("\n\n") if unit.canon else []
         self.masked = unit.masked
         self.drafts = drafts
+        self.newest = newest
         self.words = [draft.canon.split("\n\n") if draft.canon else [] for draft in drafts]
-        self.failed: set[tuple[int, int]] = set()
+        self.found: dict[tuple[int, int], tuple[int, _Places] | None] = {}
+
+    def places(self) -> _Places | None:
+        """Which draft each part is; None where the text cannot be taken apart."""
         # Two messages at least, and the words of one of them known: else anything could be anything.
-        self.possible = len(self.parts) > 1 and any(
-            words and len(words) < len(self.parts) and (self.masked or words[0] in self.parts) for words in self.words
-        )
+        known = [words for words in self.words if words and len(words) < len(self.parts) and (self.masked or words[0] in self.parts)]
+        if not known or len(self.parts) > _PARTS_MAX:
+            return None
+        best = self._best(len(self.parts), len(self.drafts)) if self.newest else self._best(0, 0)
+        return best[1] if best is not None and any(self.words[at] for at, _ in best[1]) else None
 
-    def newest(self) -> _Places | None:
-        """Of several ways the one with the latest drafts."""
-        return self._back(len(self.parts), len(self.drafts), 0) if self.possible else None
+    def _best(self, here: int, reached: int) -> tuple[int, _Places] | None:
+        """The best way for the parts before ``here`` with drafts before ``reached`` (or, oldest first, for those from them on)."""
+        left = here if self.newest else len(self.parts) - here
+        if not left:
+            return 0, []
+        if (here, reached) not in self.found:
+            self.found[here, reached] = None
+            order = range(reached - 1, -1, -1) if self.newest else range(reached, len(self.drafts))
+            for at in order:
+                for size in self._sizes(at, here, left):
+                    self._try(here, reached, at, size)
+        return self.found[here, reached]
 
-    def oldest(self) -> _Places | None:
-        """Of several ways the one with the earliest drafts."""
-        return self._on(0, 0, 0) if self.possible else None
+    def _try(self, here: int, reached: int, at: int, size: int) -> None:
+        rest = self._best(here - size, at) if self.newest else self._best(here + size, at + 1)
+        if rest is None:
+            return
+        cost, place = rest[0] + (-_PARTS_MAX if self.words[at] else 1), (at, "\n\n".join(self._span(here, size)))
+        best = self.found[here, reached]
+        if best is None or cost < best[0]:
+            self.found[here, reached] = (cost, [*rest[1], place] if self.newest else [place, *rest[1]])
 
-    def _back(self, end: int, limit: int, depth: int) -> _Places | None:
-        if not end or (end, limit) in self.failed or depth > _PIECES_MAX:
-            return [] if not end else None
-        for at in sorted(range(limit - 1, -1, -1), key=self._vague):
-            for size in self._sizes(at, end, lambda n: self.parts[end - n : end]):
-                before = self._back(end - size, at, depth + 1)
-                if before is not None:
-                    return [*before, (at, "\n\n".join(self.parts[end - size : end]))]
-        self.failed.add((end, limit))
-        return None
-
-    def _on(self, start: int, first: int, depth: int) -> _Places | None:
-        left = len(self.parts) - start
-        if not left or (start, first) in self.failed or depth > _PIECES_MAX:
-            return [] if not left else None
-        for at in sorted(range(first, len(self.drafts)), key=self._vague):
-            for size in self._sizes(at, left, lambda n: self.parts[start : start + n]):
-                after = self._on(start + size, at + 1, depth + 1)
-                if after is not None:
-                    return [(at, "\n\n".join(self.parts[start : start + size])), *after]
-        self.failed.add((start, first))
-        return None
-
-    def _vague(self, at: int) -> bool:
-        """Known words come first: what has none fits everything."""
-        return self.drafts[at].wordless
-
-    def _sizes(self, at: int, left: int, here: Callable[[int], list[str]]) -> Iterable[int]:
-        """How many paragraphs the draft may take of those that are left."""
-        if self.drafts[at].late:
-            return ()
-        if self.drafts[at].wordless:
-            return range(1, min(left, len(self.parts) - 1) + 1)
-        size = len(self.words[at])
+    def _sizes(self, at: int, here: int, left: int) -> Iterable[int]:
+        """How many parts a draft may take of those that are left."""
+        draft, size = self.drafts[at], len(self.words[at])
+        if draft.wordless:
+            return range(1, left + 1)
         if not size or size > left:
             return ()
-        same = here(size) == self.words[at] or (self.masked and alike("\n\n".join(here(size)), self.drafts[at].canon))
-        return (size,) if same else ()
+        span = self._span(here, size)
+        return (size,) if span == self.words[at] or (self.masked and alike("\n\n".join(span), draft.canon)) else ()
+
+    def _span(self, here: int, size: int) -> list[str]:
+        return self.parts[here - size : here] if self.newest else self.parts[here : here + size]
 
 
 def _pair_by_place(units: Sequence[Unit], drafts: Sequence[Draft], *, oldest_first: bool) -> None:
     """Pair what is left between two pairs: one turn's text may be masked or framed differently in a list, or come without words."""
     order = {id(draft): at for at, draft in enumerate(drafts)}
+    if len({id(piece.draft) for unit in units for piece in unit.pieces or ()} & order.keys()) == len(order):
+        return  # nothing is left to pair: without this, a first list of thousands of messages would be searched for each of them
 
     def place(unit: Unit, end: int) -> int | None:
         drafted = [piece.draft for piece in unit.pieces or () if piece.draft is not None]
@@ -215,18 +215,19 @@ def _pair_by_place(units: Sequence[Unit], drafts: Sequence[Draft], *, oldest_fir
         above = next((at for unit in units[k + 1 :] if (at := place(unit, 0)) is not None), len(drafts))
         return range(above - 1, below, -1)
 
-    for k, unit in enumerate(units):  # a picture's text is known only once the host has reloaded it, and then it is the older message
+    for k in range(len(units) - 1, -1, -1):  # a picture's text is known only once the host has reloaded it
+        unit = units[k]
         if unit.pieces is None and not unit.ahead:
-            silent = [drafts[at] for at in reversed(free(k)) if drafts[at].wordless]
+            silent = [drafts[at] for at in free(k) if drafts[at].wordless]
             parts = unit.canon.split("\n\n")
-            if len(silent) > 1 and len(silent) == len(parts):
-                unit.pieces = [Piece(draft, part) for draft, part in zip(silent, parts, strict=True)]
+            if len(silent) > 1 and len(silent) == len(parts) and _unpaired_around(units, k) == 1:
+                unit.pieces = [Piece(draft, part) for draft, part in zip(reversed(silent), parts, strict=True)]
             elif silent:
                 unit.pieces = [Piece(silent[0], unit.canon)]
     ways = (_alike, _both_masked)
     for k, way in [(k, way) for way in ways for k in (range(len(units)) if oldest_first else range(len(units) - 1, -1, -1))]:
         unit, places = units[k], free(k)
-        if unit.pieces is not None or (way is not _alike and len(places) != _unpaired_around(units, k)):
+        if unit.pieces is not None or unit.ahead or (way is not _alike and len(places) != _unpaired_around(units, k)):
             continue  # without likeness, only where as many turns as messages are left at this place
         found = next((at for at in (reversed(places) if oldest_first else places) if way(unit, drafts[at])), None)
         if found is not None:

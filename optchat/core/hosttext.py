@@ -152,6 +152,8 @@ def alike(one: str, other: str) -> bool:
 
 def likeness(one: str, other: str) -> float:
     """How much two texts agree that may be one, masked in two ways: 1 at most, 0 where they cannot be."""
+    if one == other:
+        return 1.0
     first, second = one.split(), other.split()
     short, long = sorted((len(first), len(second)))
     front = next((at for at in range(short) if first[at] != second[at]), short)

@@ -31,17 +31,20 @@ EARLY: Final = "early-"
 class Turn:
     """What the instance that was given a list knows of it.
 
-    ``running``: the token of the turn it began last. ``sure``: the list is that turn's own. ``rewound``: the user has taken turns
-    back since. ``spare``: a token for a message that was not announced yet.
+    ``running``: the token of the turn it began last. ``sure``: the list is that turn's own; ``likely``: it ends with that turn, as far
+    as its words agree. ``rewound``: the user has taken turns back since. ``spare``: a token for a message that was not announced yet.
+    ``waiting``: the turns no list of their own has come for.
     """
 
     session: str
     running: str = ""
     sure: bool = False
+    likely: bool = False
     rewound: bool = False
     spare: str = ""
     platform: str = ""
     author: str = ""
+    waiting: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -173,6 +176,7 @@ class _Reconciler:
         flow = [item for item in unknown if not item.steer]
         own = next((at for at, record in enumerate(nameless) if record is self.own), None)
         match = align(flow, nameless, lambda match: self._explained(flow, match), cut=True, own=own, sure=self.turn.sure)
+        self.result.firm = match.firm
         masked = _masked_pairs(flow, nameless, match)
         pairs = dict(match.pairs) | {at: here for at, (here, _) in masked.items()}
         # A host that has just begun to name its messages: its whole list is unknown, and old none the less.
@@ -196,7 +200,7 @@ class _Reconciler:
         """New is what follows the part of the list that the log holds. What stands before a summary was there before it."""
         records = self.known.shown(self.turn.session)
         flow = [item for item in self.items[start if records else 0 :] if item.kind != "gap" and not item.steer]
-        anchor = self._anchor(flow) if self.running is not None and self.turn.sure else None
+        anchor = self._anchor(flow) if self.running is not None and (self.turn.sure or self.turn.likely) else None
         if anchor is None:
             self.running = None  # the list is older than the turn, or shows it among others
             flow = [item for item in flow if not item.again]
@@ -212,11 +216,27 @@ class _Reconciler:
         match = align(before, records, lambda m: self._explained(before, m), cut=cut)
         self._go_on_in(records, match)
         assert self.running is not None
+        if (again := self._taken_for_another(flow[at + 1 :], records, match)) is not None:
+            return self._with_steers([*_after(before, match), *again])
         own_canon = self.running.canon if remainder else flow[at].canon
         own_unit = Unit(own_canon, pieces=[Piece(self.running, own_canon)])
         own_new = _New(flow[at], names=(flow[at].uid,), unit=own_unit)
-        after = [_whole(item) for item in flow[at + 1 + _going_on(flow[at + 1 :], records, match) :] if not item.again]
+        after = [_whole(item) for item in flow[at + 1 + _logged_of(flow[at + 1 :], records, match) :] if not item.again]
         return self._with_steers([*_after(before, match), own_new, *after])
+
+    def _taken_for_another(self, after: Sequence[Item], records: Sequence[Record], match: Match) -> list[_New] | None:
+        """What is new after the running turn's message where that is logged as the message of an older turn with the same words."""
+        assert self.running is not None
+        here = match.pairs[-1][1] + 1 if match.pairs else 0
+        record = records[here] if here < len(records) else None
+        if record is None or record.canon != self.running.canon or not record.said or record.turn not in self.turn.waiting:
+            return None
+        known = records[here + 1 :]
+        if any(record.said for record in known) or [r.key for r in known] != [item.key for item in after[: len(known)]]:
+            return None
+        self.result.binds.append(Bind(record.id, turn=self.running.token))
+        self.session = record.session
+        return [_whole(item) for item in after[len(known) :] if not item.again]
 
     def _go_on_in(self, records: Sequence[Record], match: Match) -> None:
         """What follows a known message without a word of the user's between belongs to that message's session, and not to a branch."""
@@ -292,14 +312,28 @@ class _Reconciler:
             # Its own message is last; without host ids it has been cut off already.
             before = units[-1].canon if self._is_blank(self.running) else masked_end(units[-1].canon, self.running.canon)
             units[-1:] = [Unit(before)] if before else []
-        if self.turn.spare and units and fresh[-1].unit is units[-1]:
-            # The last message may be one whose turn is not announced yet.
-            return assign(units, self._open(), oldest_first=True) or assign(units[:-1], self._open(), oldest_first=True)
-        return assign(units, self._open(), oldest_first=self._oldest_first)
+        ahead = bool(units) and fresh[-1].unit is units[-1] and bool(self.turn.spare)
+        return self._assign(units) or (ahead and assign(units[:-1], self._open(), oldest_first=True))
 
-    @property
-    def _oldest_first(self) -> bool:
-        return self.turn.rewound or (self.running is None)
+    def _assign(self, units: Sequence[Unit]) -> bool:
+        """Give new messages their turns; of several that look alike the newest, unless some were taken back or one is not begun yet."""
+        if self._newest_last(units):
+            return True
+        if not self.turn.rewound and assign(units, self._open(), oldest_first=False):
+            return True
+        return assign(units, self._open(), oldest_first=self.turn.rewound or self.running is None)
+
+    def _newest_last(self, units: Sequence[Unit]) -> bool:
+        """Whether the turn begun last is the last message, and the others explain the rest."""
+        at = next((k for k, draft in enumerate(self.drafts) if draft.token == self.turn.running), None)
+        if at is None or not units or self.turn.sure or self.running is not None:
+            return False
+        last, draft = units[-1], self.drafts[at]
+        fits = last.parts if draft.text is None else last.canon == draft.canon
+        if not fits or not assign(units[:-1], self.drafts[:at], oldest_first=self.turn.rewound):
+            return False
+        last.pieces = [Piece(draft, last.canon)]
+        return True
 
     def _settle(self, fresh: list[_New]) -> None:
         """Give every new message in the user's role its turns."""
@@ -315,7 +349,7 @@ class _Reconciler:
             else:
                 last.unit.pieces = []
                 units.remove(last.unit)
-        assign(units, self._open(), oldest_first=self._oldest_first)
+        self._assign(units)
         own = own or self._blank_joined(last)
         if own and last is not None and last.unit is not None:
             last.unit.pieces = [*(last.unit.pieces or []), *own]
@@ -323,7 +357,11 @@ class _Reconciler:
     def _mark_ahead(self, fresh: list[_New]) -> None:
         last = fresh[-1] if fresh else None
         if self.turn.spare and last is not None and last.unit is not None and last.item is self.items[-1]:
-            last.unit.ahead = not last.unit.parts
+            last.unit.ahead = self._is_live(last.item)
+
+    def _is_live(self, item: Item) -> bool:
+        """Whether the host has not saved a message yet: only such a one can be shown before its turn is announced."""
+        return not item.uid if self.named else not item.stamp
 
     def _blank_joined(self, last: _New | None) -> list[Piece]:
         """The running turn where its message is blank and was joined to another one: only the white space at the end shows it."""
@@ -343,15 +381,31 @@ class _Reconciler:
 
     def _link_early(self) -> None:
         """The running turn's message may be logged already: a host that compresses first shows it before it announces the turn."""
-        if self.running is None:
+        if self.running is None or self.running.text is None:
             return
-        session = self.running.session
-        last = next((record for record in reversed(self.known.records) if record.session == session and not record.steer), None)
-        if last is None or not last.said or not last.shown or not (last.turn.startswith(EARLY) or not last.turn):
+        records = self.known.shown(self.turn.session)
+        last = records[-1] if records else None
+        if last is None or not last.said or last.canon != self.running.canon or (last.turn and not last.turn.startswith(EARLY)):
             return
-        if self.running.text is not None and last.canon == self.running.canon:
-            self.result.binds.append(Bind(last.id, turn=self.running.token))
-            self.own, self.running = last, None
+        flow = [item for item in self.items if not item.steer and not item.again]
+        at = next((k for k in range(len(flow) - 1, -1, -1) if flow[k].said), None)
+        joined_before = without_end(flow[at].canon, last.canon) if at is not None else None
+        if at is None or (joined_before is None and not alike(flow[at].canon, last.canon)):
+            return
+        before = [*flow[:at], _cut_short(flow[at], joined_before)] if joined_before else flow[:at]
+        if not self._is_known(before, records[:-1]):
+            return
+        self.result.binds.append(Bind(last.id, turn=self.running.token))
+        self.own, self.running = last, None
+
+    def _is_known(self, flow: Sequence[Item], records: Sequence[Record]) -> bool:
+        """Whether a part of the list shows nothing new."""
+        if self.named:
+            return all(not item.said or not item.uid or item.uid in self.known.by_uid for item in flow)
+        gap = max((at for at, item in enumerate(flow) if item.kind == "gap"), default=-1)
+        flow = flow[gap + 1 :]
+        match = align(flow, records, lambda _: False, cut=gap >= 0)
+        return match.old == len(flow) and not match.rest
 
     # -- writing it down
 
@@ -382,7 +436,7 @@ class _Reconciler:
 
     def _is_early(self, last: _New) -> bool:
         """Whether the list ends with a message that no turn explains: its turn is about to be announced."""
-        if self.running is not None or not self.turn.spare or last.item is not self.items[-1]:
+        if self.running is not None or not self.turn.spare or last.item is not self.items[-1] or not self._is_live(last.item):
             return False
         pieces = last.unit.pieces if last.unit is not None else None
         return pieces is not None and pieces[-1:] != [] and pieces[-1].draft is None
@@ -478,18 +532,19 @@ def _masked_pairs(flow: Sequence[Item], records: Sequence[Record], match: Match)
 
 def _cut_short(item: Item, canon: str) -> Item:
     """The part of a joined message that came before the running turn's own."""
-    return type(item)(item.kind, canon, f"said|{canon}", canon=canon, said=True, stamp=item.stamp)
+    return type(item)(item.kind, canon, f"said|{canon}", canon=canon, uid=item.uid, said=True, stamp=item.stamp)
 
 
-def _going_on(after: Sequence[Item], records: Sequence[Record], match: Match) -> int:
+def _logged_of(after: Sequence[Item], records: Sequence[Record], match: Match) -> int:
     """How much of what follows a turn's message is logged although the message is not: it was shown, and taken for another's."""
-    if not match.pairs:
-        return 0
-    here = match.pairs[-1][1] + 1
-    same = 0
-    while same < len(after) and here + same < len(records) and after[same].key == records[here + same].key and not after[same].said:
-        same += 1
-    return same
+    here = match.pairs[-1][1] + 1 if match.pairs else 0
+    reached = 0
+    for at, item in enumerate(after):
+        if not item.said and here < len(records) and item.key == records[here].key:
+            here, reached = here + 1, at + 1
+        elif item.call and (found := next((k for k in range(here, len(records)) if records[k].key == item.key), None)) is not None:
+            here, reached = found + 1, at + 1
+    return reached
 
 
 def _after(flow: Sequence[Item], match: Match) -> list[_New]:
