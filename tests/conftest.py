@@ -9,6 +9,7 @@ import pytest
 
 from optchat.core.settings import Settings
 from optchat.memory import Memory
+from optchat.storage import database
 
 _FOREIGN = ("HERMES_", "OPTCHAT_", "OPENAI_", "ANTHROPIC_", "OPENROUTER_", "GEMINI_", "GOOGLE_", "MISTRAL_", "GROQ_", "XAI_", "DEEPSEEK_")
 
@@ -21,6 +22,19 @@ def _no_profile_and_no_network(monkeypatch):
             monkeypatch.delenv(name)
     for name in ("connect", "connect_ex"):
         monkeypatch.setattr(socket.socket, name, _guarded(getattr(socket.socket, name)))
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting_for_the_disk(monkeypatch):
+    """No test pulls the plug; those about durability count the syncs (``faults.py``). Waiting for each would take minutes."""
+    monkeypatch.setattr(os, "fsync", lambda _file: None)
+
+    def connect(path, *rest, connect=database.connect, **options):
+        connection = connect(path, *rest, **options)
+        connection.execute("PRAGMA synchronous = OFF")
+        return connection
+
+    monkeypatch.setattr(database, "connect", connect)
 
 
 def _guarded(connect):

@@ -471,7 +471,8 @@ def test_a_reader_inside_a_writers_block_heals_the_index_without_waiting_for_its
 # -- the index fails
 
 
-def test_a_commit_of_the_index_that_fails_leaves_no_transaction_open(opened, monkeypatch):
+@pytest.mark.parametrize("step", ["BEGIN IMMEDIATE", "INSERT INTO messages", "UPDATE files", "COMMIT"])
+def test_an_index_that_cannot_be_written_costs_no_message_and_leaves_no_transaction_open(opened, monkeypatch, step):
     memory, other = opened(), opened()
 
     class Full:
@@ -482,9 +483,12 @@ def test_a_commit_of_the_index_that_fails_leaves_no_transaction_open(opened, mon
             return getattr(self.real, name)
 
         def execute(self, sql, *values):
-            if sql == "COMMIT":
+            if sql.startswith(step):
                 raise sqlite3.OperationalError("database or disk is full")
             return self.real.execute(sql, *values)
+
+        def executemany(self, sql, *values):
+            return self.execute(sql, *values) if sql.startswith(step) else self.real.executemany(sql, *values)
 
     index = memory._store._index
     with monkeypatch.context() as patch:

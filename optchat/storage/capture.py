@@ -178,9 +178,8 @@ class CaptureLog:
         now = self._store.clock()
         dated = [{"type": note["type"], "session": note["session"], "date": now.isoformat(timespec="seconds")} | note for note in notes]
         spots = self._log.append([encode_note(note) for note in dated], now)
-        with self._store.index_follows() as index:
-            _add(index, dated)
-            index.set_known("capture", spots[-1].name, spots[-1].offset + spots[-1].length + 1)
+        end = spots[-1].offset + spots[-1].length + 1
+        self._store.tell_index(lambda index: _add(index, dated, spots[-1].name, end))
 
     def _follow(self) -> None:
         """Before the first reading, and when the index was made anew: see that all notes are in it."""
@@ -200,12 +199,9 @@ class CaptureLog:
         sizes = self._log.sizes() if everything or not known else {name: self._log.size(name) for name in {*near, max(known)}}
         for name, size in sizes.items():
             if size > known.get(name, 0):
-                with self._store.index_follows() as index:
-                    notes, end = self._read_day(name, known.get(name, 0), index)
-                    _add(index, notes)
-                    index.set_known("capture", name, end)
+                self._store.tell_index(lambda index, day=name: _add(index, *self._read_day(day, known.get(day, 0), index)))  # type: ignore[misc]
 
-    def _read_day(self, name: str, offset: int, index: Index) -> tuple[list[Note], int]:
+    def _read_day(self, name: str, offset: int, index: Index) -> tuple[list[Note], str, int]:
         notes: list[Note] = []
         for piece in self._log.scan(name, offset):
             try:
@@ -216,7 +212,7 @@ class CaptureLog:
                     break
                 index.note_damage("capture", name, piece.offset, str(error))
             offset = piece.offset + len(piece.line) + piece.ended
-        return notes, offset
+        return notes, name, offset
 
     def _pending_paths(self, *, own: bool = False) -> list[Path]:
         mine = self._own.path.name if self._own else ""
@@ -279,8 +275,8 @@ def _key(note: Note) -> str:
     return str(note.get({"draft": "token", "from": "parent"}.get(note["type"], ""), ""))
 
 
-def _add(index: Index, notes: list[Note]) -> None:
-    """Bring notes into the index's tables, and leave out of them the turns that are settled and what is out of date."""
+def _add(index: Index, notes: list[Note], name: str, end: int) -> None:
+    """Bring the notes of a day file up to ``end`` into the index's tables, but for settled turns and what is out of date."""
     for note in notes:
         if note["type"] in LATEST_ONLY:
             index.write("DELETE FROM notes WHERE session = ? AND type = ?", [(note["session"], note["type"])])
@@ -292,3 +288,4 @@ def _add(index: Index, notes: list[Note]) -> None:
     turns = [(TURN + note["turn"], note.get("id") or -1) for note in notes if note["type"] in ("bind", "settled") and note.get("turn")]
     index.write("INSERT OR IGNORE INTO uids VALUES (?, ?)", turns)
     index.write(f"DELETE FROM notes WHERE type = 'draft' AND EXISTS (SELECT 1 FROM uids WHERE uid = '{TURN}' || notes.key)", [()])
+    index.set_known("capture", name, end)

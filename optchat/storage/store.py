@@ -124,9 +124,7 @@ class Store:
                 self._failed = [*landed, *messages]
                 raise
             if spots:
-                with self.index_follows():
-                    self._index.add_messages([message_row(m, s) for m, s in zip(messages, spots, strict=True)], "main")
-                    self._index.set_known("main", spots[-1].name, spots[-1].offset + spots[-1].length + 1)
+                self.tell_index(lambda index: _describe_messages(index, messages, spots))
                 self._end = self._generation, first + len(messages)
         return [*landed, *messages]
 
@@ -151,15 +149,12 @@ class Store:
             stamped = {Place(node.level, node.index): _stamped(node, now.isoformat(timespec="seconds")) for node in nodes}
             built = self.read(lambda index: index.node_spots(stamped))
             if built:  # they need not be asked for again, or the compactor would never rest
-                with self.index_follows():
-                    self._index.drop_ready(built)
+                self.tell_index(lambda index: index.drop_ready(built))
             fresh = [node for place, node in stamped.items() if place not in built]
             if not fresh:
                 return []
             spots = self.tree.append([encode_node(node) for node in fresh], now)
-            with self.index_follows():
-                self._index.add_nodes([node_row(n, s) for n, s in zip(fresh, spots, strict=True)], "tree")
-                self._index.set_known("tree", spots[-1].name, spots[-1].offset + spots[-1].length + 1)
+            self.tell_index(lambda index: _describe_nodes(index, fresh, spots))
         return fresh
 
     @contextlib.contextmanager
@@ -290,15 +285,14 @@ class Store:
                 del self._texts[next(iter(self._texts))]
         self._texts[place] = text
 
-    @contextlib.contextmanager
-    def index_follows(self) -> Iterator[Index]:
-        """Describe in the index, under the write lock, what is durable already.
+    def tell_index(self, write: Callable[[Index], object]) -> None:
+        """Describe in the index, under the write lock and as one transaction, what is durable already.
 
         Failing here must not fail the append: the caller would say it again.
         """
         try:
             with self._index.transaction():
-                yield self._index
+                write(self._index)
         except DamagedError as error:
             logger.warning("optchat: %s", error)
             self._suspect = True
@@ -465,6 +459,16 @@ class Store:
             self._index.rebuild_ready()
         if total:
             self._progress("index", total, total)
+
+
+def _describe_messages(index: Index, messages: list[Message], spots: list[Spot]) -> None:
+    index.add_messages([message_row(m, s) for m, s in zip(messages, spots, strict=True)], "main")
+    index.set_known("main", spots[-1].name, spots[-1].offset + spots[-1].length + 1)
+
+
+def _describe_nodes(index: Index, nodes: list[Node], spots: list[Spot]) -> None:
+    index.add_nodes([node_row(n, s) for n, s in zip(nodes, spots, strict=True)], "tree")
+    index.set_known("tree", spots[-1].name, spots[-1].offset + spots[-1].length + 1)
 
 
 def _placed(entry: Entry, id_: int, stamp: str) -> Message:
