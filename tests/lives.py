@@ -48,7 +48,8 @@ class Words:
 def random_turn(rng: random.Random, words: Words, *, faults: bool) -> Turn:
     text: Any = words("ask")
     if not words.alike and rng.random() < 0.12:
-        text = picture(words("look").strip() or "look")
+        # The host announces it without words. Two of them joined unanswered, a blank line inside one is not told from the joint.
+        text = picture(words("look").strip().partition("\n\n")[0] or "look")
     steps = []
     while rng.random() < 0.3 and len(steps) < 3:
         tool = rng.choice(("terminal", "optchat_zoom"))
