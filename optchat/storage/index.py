@@ -88,7 +88,7 @@ class State(NamedTuple):
 _STATE: Final = """
 SELECT '', (SELECT value FROM meta WHERE key = 'generation'), (SELECT max(id) FROM messages)
 UNION ALL SELECT room, name, known FROM files WHERE room = 'main' AND name IN (?1, ?2, ?3)
-UNION ALL SELECT room, name, known FROM files WHERE room = 'tree' AND name IN (?1, ?2, ?3)
+UNION ALL SELECT room, name, known FROM files WHERE room = 'tree' AND name = ?2
 UNION ALL SELECT * FROM (SELECT room, name, known FROM files WHERE room = 'main' ORDER BY name DESC LIMIT 1)
 UNION ALL SELECT * FROM (SELECT room, name, known FROM files WHERE room = 'tree' ORDER BY name DESC LIMIT 1)
 """
@@ -156,11 +156,12 @@ class Index:
     def state(self, near: tuple[str, str, str]) -> State:
         """What an append has to know, in one question however many day files there are.
 
-        ``near``: the day files others may be writing to, whose clock or zone differs from ours. Besides them, the newest matter.
+        ``near``: the day files others may be writing messages to, whose clock or zone differs from ours; the second is ours. Besides
+        them, the newest matter. (A node that another has built and we do not know of costs nothing but its line.)
         """
         rows = self._all(_STATE, near)
         generation, top = _whole(rows[0][1:], nulls=True)
-        known = {(room, name): 0 for room in ("main", "tree") for name in near}
+        known = {("main", name): 0 for name in near} | {("tree", near[1]): 0}
         known.update(((room, _day(name)), _whole((bytes_,))[0]) for room, name, bytes_ in rows[1:])
         return State(generation or 0, 0 if top is None else top + 1, known)
 

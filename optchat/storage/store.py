@@ -13,7 +13,7 @@ import threading
 import time
 from dataclasses import fields as fields_of
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ..core.errors import LockTimeoutError, OptchatError, StoreError
 from ..core.records import (
@@ -66,6 +66,7 @@ class Store:
         self._closed = False
         self._suspect = False  # the index was found damaged; it is made anew at the next lock
         self._end = (0, 0)  # generation of the index and messages in it when it was last seen to end right
+        self._near_names = 0, ("", "", "")
         self._torn: dict[tuple[str, str], tuple[int, int]] = {}  # (size, known) of day files that end in a torn line
         self._failed: list[Message] = []  # the last batch, if it could not be written
         self._retired: list[Index] = []
@@ -364,7 +365,10 @@ class Store:
         return self._index.ok
 
     def _near(self) -> tuple[str, str, str]:
-        return names_near(self.clock())
+        now = self.clock()
+        if self._near_names[0] != now.toordinal():
+            self._near_names = now.toordinal(), names_near(now)
+        return self._near_names[1]
 
     def _notice(self, generation: int) -> None:
         """Forget what was remembered of an index that another process has rebuilt since."""
@@ -473,7 +477,10 @@ def _describe_nodes(index: Index, nodes: list[Node], spots: list[Spot]) -> None:
 
 def _placed(entry: Entry, id_: int, stamp: str) -> Message:
     """The message an entry becomes. Half characters go here, before anything is written: the index would fail after the log had it."""
-    fields = {name: _cleaned(getattr(entry, name)) for name in _ENTRY_FIELDS}
+    fields = {name: getattr(entry, name) for name in _ENTRY_FIELDS}
+    for name, value in fields.items():
+        if value and isinstance(value, str) and not value.isascii():
+            fields[name] = clean(value)
     fields["date"] = fields["date"] or stamp
     return Message(id=id_, **fields)
 
@@ -489,7 +496,3 @@ def _stamped(node: Node, stamp: str) -> Node:
     if node.date and node.text.isascii():
         return node
     return replace(node, text=clean(node.text), date=node.date or stamp)
-
-
-def _cleaned(value: Any) -> Any:
-    return clean(value) if isinstance(value, str) and not value.isascii() else value
