@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hostsim import Agent, Said, Step, Turn, World, picture
 
 from optchat.core.hosttext import canon
+
+if TYPE_CHECKING:
+    import random
 
 Event = tuple[Any, ...]
 
