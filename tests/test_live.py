@@ -276,3 +276,28 @@ def test_the_lines_of_a_view_are_a_tiling_by_nodes_of_the_tree(opened):
     grow(memory, 333)
     lines, total = memory._view.lines()
     assert [line.place for line in tile(lines, total)] == [place for line in tile(lines, total) for place in cover(line.place.first, line.place.end)]
+
+
+def test_lines_that_never_merge_cost_no_more_in_a_longer_log(opened, monkeypatch):
+    """With compaction off every long message leaves a hole that keeps its neighbours from merging."""
+    monkeypatch.setattr(live, "_LINES_MAX", 64)
+    memory = opened(settings=Settings(view_budget_chars=4_000, compact_enabled=False))
+    costs = []
+    for first in range(0, 1_000, 50):
+        memory.record([Entry(kind="user", text=f"message {k} " + "long " * (300 * (k % 2))) for k in range(first, first + 50)])
+        assert memory.settle(60)
+        asked = []
+        real = memory._store.read
+        memory._store.read = lambda question, real=real, asked=asked: asked.append(question) or real(question)
+        memory._view.update(wait_s=0.0)
+        memory._store.read = real
+        costs.append(len(asked))
+        assert_tiles(memory)
+        assert len(memory._view.lines()[0]) <= 64 + 50
+    assert max(costs[10:]) <= max(costs[:10]) * 1.2
+    assert "message 999" not in memory.view()
+    assert "message 998" in memory.view()
+    fresh = opened(settings=memory.settings)
+    assert_tiles(fresh)
+    assert "message 998" in fresh.view()
+    assert_sound(memory)

@@ -26,7 +26,8 @@ LOW_MARK: Final = 0.75
 """Share of the budget a batch of merges goes down to: a cached prefix then lasts for a quarter of the budget of new lines."""
 
 _LINES_MAX: Final = 4_096
-"""More lines than this are not held as leaves, and are merged without waiting for the tree."""
+"""More lines than this are not held as leaves, and are merged without waiting for the tree. Where they cannot merge, because lines
+between them are not built and will not be, the oldest are let go of and shown as blocks: no step may cost more in a longer log."""
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +43,7 @@ class LiveView:
         self._budget = budget
         self._marks = Marks(budget - FRAME_CHARS, int(budget * LOW_MARK) - FRAME_CHARS)
         self._view = View([], 0)
+        self._floor = 0  # before this message, what is not covered by a line is shown as blocks whatever is built there
         self._generation = 0
         self._version: tuple[int, int, int] | None = None
         self._loaded = False
@@ -99,6 +101,10 @@ class LiveView:
         self._reload()
         self._extend()
         self._unsaved |= self._view.fold(self._marks, weigh=weigh, parent=self._line)
+        if len(self._view.lines) > _LINES_MAX:
+            del self._view.lines[: -_LINES_MAX // 2]
+            self._floor = self._view.lines[0].place.first
+            self._unsaved = True
         if self._unsaved:
             self._generation += 1
             lines = tuple(line.place for line in self._view.lines)
@@ -115,7 +121,8 @@ class LiveView:
     def _extend(self) -> None:
         """Bring in the leaves built since; for a long stretch, what of it a whole view could show."""
         self._view.total = self._store.total()
-        for first, end in self._view.gaps():
+        for start, end in self._view.gaps():
+            first = max(start, self._floor)
             leaves = self._store.read(lambda index, a=first, b=end: index.leaves(a, b, _LINES_MAX + 1))  # type: ignore[misc]
             if len(leaves) <= _LINES_MAX:
                 self._view.insert([Line(Place(0, id_), chars) for id_, chars in leaves])
@@ -129,7 +136,7 @@ class LiveView:
         if version == self._version and self._loaded:
             return
         saved = viewfile.load(self._path) if version else None
-        self._version, self._loaded, self._unsaved = version, True, False
+        self._version, self._loaded, self._unsaved, self._floor = version, True, False, 0
         if saved is not None:
             self._generation = max(self._generation, saved.generation)
             lines = [Line(place, self._store.read(lambda index, p=place: index.chars(p))) for place in saved.lines]  # type: ignore[misc]
@@ -155,18 +162,24 @@ class LiveView:
 
     def _unfold(self, first: int, end: int, target: int) -> list[Line]:
         """Messages [first, end) as lines of at most ``target`` characters, from the coarsest built nodes down."""
-        roots = [line for place in cover(first, end) for line in self._built_under(place)]
+        roots = self._roots(first, end)
         weight = sum(map(weigh, tile(roots, end, first)))
         return open_up(roots, self._store.total(), target, weigh=weigh, children=self._children, weight=weight)
 
-    def _built_under(self, place: Place) -> list[Line]:
-        """The coarsest built nodes that cover what is built of ``place``."""
-        line = self._line(place)
-        if line is not None:
-            return [line]
-        if place.level == 0 or not self._store.read(lambda index: index.any_leaf(place.first, place.end)):
-            return []
-        return [line for child in place.children for line in self._built_under(child)]
+    def _roots(self, first: int, end: int) -> list[Line]:
+        """The coarsest built nodes in [first, end), oldest first; the newest of them where they are too many."""
+        roots: list[Line] = []
+        todo = cover(first, end)
+        while todo and len(roots) <= _LINES_MAX:
+            place = todo.pop()
+            line = self._line(place)
+            if line is not None:
+                roots.append(line)
+            elif place.level and self._store.read(lambda index, p=place: index.any_leaf(p.first, p.end)):  # type: ignore[misc]
+                todo.extend(place.children)
+        if todo:
+            self._floor = roots[-1].place.first
+        return roots[::-1]
 
     def _line(self, place: Place) -> Line | None:
         chars = self._store.read(lambda index: index.chars(place))
