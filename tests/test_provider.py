@@ -1,12 +1,14 @@
 """The provider without a host: which hook does what, and that none of them can hurt a turn."""
 
 import gc
+import importlib.util
 import inspect
 import json
 import logging
 import sys
 import threading
 import types
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
@@ -517,6 +519,30 @@ def test_many_threads_borrow_and_give_back(provider_class, tmp_path):
 
     assert all(memory.closed for memory in FakeMemory.opened)
     assert memories._shared == {}
+
+
+def test_the_package_imported_under_two_names_writes_one_log(tmp_path):
+    """Hosts do that; each copy then has memories of its own, which know nothing of each other."""
+    import optchat
+    from optchat import Entry, Memory
+
+    place = Path(optchat.__file__).parent
+    spec = importlib.util.spec_from_file_location("another_name", place / "__init__.py", submodule_search_locations=[str(place)])
+    twin = importlib.util.module_from_spec(spec)
+    sys.modules["another_name"] = twin
+    try:
+        spec.loader.exec_module(twin)
+        assert twin.Memory is not Memory
+        with Memory.open(tmp_path) as ours, twin.Memory.open(tmp_path) as theirs:
+            for number in range(5):
+                ours.record([Entry(kind="user", text=f"ours {number}")])
+                theirs.record([twin.Entry(kind="user", text=f"theirs {number}")])
+            said = [ours.message(number).text for number in range(10)]
+    finally:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "another_name"]:
+            del sys.modules[name]
+
+    assert said == [f"{whose} {number}" for number in range(5) for whose in ("ours", "theirs")]
 
 
 # -- tools

@@ -25,7 +25,7 @@ PRE_COMPRESS_CHARS: Final = 6_000
 """The host cuts what it takes into its summary prompt at this length."""
 
 PRE_COMPRESS_HEAD: Final = """\
-The memory keeps every message below word for word. Each line `id+n|text` stands for n messages from number id on, and
+The memory keeps every message of this conversation word for word. Each line `id+n|text` stands for n messages from number id on, and
 optchat_zoom(id, n) opens it again: where the summary leaves details out, let it name the address.
 """
 

@@ -3,10 +3,11 @@
 import concurrent.futures
 import json
 import os
+import re
 
 import pytest
 from homes import Home
-from model_server import memory_blocks
+from model_server import memory_blocks, plain
 
 pytestmark = [pytest.mark.hosts, pytest.mark.timeout(400)]
 
@@ -124,6 +125,10 @@ def test_a_compression_changes_nothing_in_the_log(home):
     assert shape(home) == "ua" * 17
     assert [text.split(" lorem")[0] for text in words(home)[0:28:2]] == [f"turn {number}" for number in range(14)]
     assert words(home)[-6:] == [*pair("after it"), *pair("ok"), *pair("ok")]
+    asked = [plain(message["content"]) for body in home.server.requests if not body.get("tools") for message in body["messages"]]
+    (summary,) = [text for text in asked if "optchat_zoom(id, n) opens it again" in text]
+    # As lines of their own, or within a JSON string.
+    assert re.search(r"(\n|\\n)\d+\+\d+\|", summary), "the compressor was given no line of what is about to go"
 
 
 def test_a_compression_the_host_begins_by_itself_in_the_middle_of_a_turn(home):
