@@ -14,10 +14,11 @@ from uuid import uuid4
 
 from ..core.drafts import Draft
 from ..core.errors import StoreError
-from ..core.hostlist import STEER, Reader
+from ..core.hostlist import STEER
 from ..core.hosttext import alike, canon, likeness, told
 from ..core.known import Known
-from ..core.transcript import EARLY, Addition, Plan, Turn, reconcile, unshown
+from ..core.reader import Reader
+from ..core.transcript import EARLY, Addition, Footing, Plan, Turn, reconcile, unshown
 from .store import Batch
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Capture:
         self._store = store
         self._reader = Reader()
         self._known = Known()
+        self._footing: Footing | None = None
         self._mark: object | None = None
         self._drafts: list[Draft] = []
         self._gap = ""
@@ -234,6 +236,7 @@ class Capture:
             # A message that ends a list may be one whose turn is not announced yet; one that something follows is the newest turn's.
             facts.likely = likely and (facts.rewound or (bool(items) and not items[-1].said))
             plan = reconcile(items, self._known, drafts, facts)
+            self._footing = plan.footing
             batch = self._batch(plan)
             if not batch or self._store.commit(self.session, batch, self._mark):
                 break
@@ -257,6 +260,7 @@ class Capture:
             platform=self.platform,
             author=author,
             waiting=waiting,
+            footing=self._footing,
         )
 
     def _open(self, before: str = "") -> list[Draft]:
@@ -289,8 +293,10 @@ class Capture:
 
     def _refresh(self) -> None:
         news = self._store.news(self.session, self._mark)
-        if news.fresh:
+        if news.fresh:  # what was found out about lists was found out by what is no longer so
             self._known = Known()
+            self._footing = None
+            self._reader.forget()
         for fork in news.forks:
             self._known.fork(fork)
         self._known.add(news.messages)

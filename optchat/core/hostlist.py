@@ -1,7 +1,6 @@
 """A host's message list as items: what was said, done and returned, in order, without what the host wrote itself.
 
-Pure. One message gives none, one or several items; ``transcript`` decides which of them are new. A reader remembers, by position,
-what it made of each message, because a host passes its whole list again after every turn.
+Pure. One message gives none, one or several items; ``reader`` reads whole lists, and ``transcript`` decides which items are new.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import json
 from base64 import b64decode
 from binascii import Error as BadBase64
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
@@ -18,7 +17,7 @@ from .hosttext import RESULT_STUB, canon, is_error, split_steers, split_summary,
 from .records import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
 STEER: Final = "steer"
 """Stands in ``tool`` of a user's entry that reached the agent in the middle of its turn."""
@@ -39,7 +38,7 @@ class Item:
 
     ``said``: it stands in the user's role. ``parts``: its content was a list, which some hosts announce without its text.
     ``again``: a copy the host restated; never new. ``absorbed``: host ids of messages joined into this one. ``stamp``: seconds since
-    1970, where the host knows them.
+    1970, where the host knows them. ``held``: the log was found to hold all of it; noted so that it is not asked again every turn.
     """
 
     kind: str
@@ -55,6 +54,7 @@ class Item:
     again: bool = False
     absorbed: tuple[str, ...] = ()
     stamp: float = 0.0
+    held: bool = field(default=False, compare=False)
 
     @property
     def steer(self) -> bool:
@@ -95,62 +95,6 @@ def read_message(message: object) -> list[Item]:
         if absorbed and isinstance(absorbed, list):
             item.absorbed = tuple(name for name in absorbed if isinstance(name, str))
     return items
-
-
-class Reader:
-    """Reads one agent's lists, and only what has changed since the last one."""
-
-    def __init__(self) -> None:
-        self._seen: list[tuple[Any, ...]] = []
-        self._ends: list[int] = []
-        self._items: list[Item] = []
-
-    def read(self, messages: object) -> list[Item]:
-        """The items of a whole list, in order. The result is the reader's own: it is good until the next call, and not to be changed."""
-        if not isinstance(messages, list):
-            messages = list(messages) if isinstance(messages, tuple) else []
-        same = self._same(messages)
-        del self._seen[same:], self._ends[same:]
-        del self._items[self._ends[-1] if self._ends else 0 :]
-        for message in messages[same:]:
-            self._items.extend(read_message(message))
-            self._ends.append(len(self._items))
-            self._seen.append(_face(message))
-        return self._items
-
-    def forget(self) -> None:
-        """Let go of the host's messages."""
-        self._seen.clear()
-        self._ends.clear()
-        self._items.clear()
-
-    def _same(self, messages: Sequence[object]) -> int:
-        """How many messages from the start are the very objects read last time, holding the very same content.
-
-        The host's own objects are kept alive here, so an object that is the same one is the same message.
-        """
-        for at, (message, seen) in enumerate(zip(messages, self._seen, strict=False)):
-            if message is not seen[0]:
-                return at
-            if isinstance(message, dict):
-                content, calls = message.get("content"), message.get("tool_calls")
-                if content is not seen[1] or calls is not seen[2] or message.get("message_uid") != seen[3]:
-                    return at
-                if (seen[4] and _shape(content) != seen[4]) or (seen[5] and _shape(calls) != seen[5]):
-                    return at
-        return min(len(messages), len(self._seen))
-
-
-def _face(message: object) -> tuple[Any, ...]:
-    if not isinstance(message, dict):
-        return (message, None, None, None, (), ())
-    content, calls = message.get("content"), message.get("tool_calls")
-    return (message, content, calls, message.get("message_uid"), _shape(content), _shape(calls))
-
-
-def _shape(value: object) -> tuple[int, ...]:
-    """The parts of a list by identity: some hosts append to the list a message already holds."""
-    return tuple(id(part) for part in value) if isinstance(value, list) else ()
 
 
 def _is_scaffold(message: Mapping[str, Any]) -> bool:

@@ -6,7 +6,7 @@ decided here; whether a list shows them is ``alignment``'s to say.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -71,17 +71,41 @@ class Fork:
     turns: frozenset[str] = frozenset()
 
 
+class _View:
+    """What one session's lists can show of a family: the session itself, and of its ancestors what there was when it began."""
+
+    def __init__(self, limits: dict[str, int], turns: set[str]) -> None:
+        """``limits``: how far it sees into each session (-1: all of it). ``turns``: open turns that came along from an ancestor."""
+        self.limits = limits
+        self.turns = turns
+        self.shown: list[Record] = []
+        self.unshown: list[Record] = []
+        self._along = ""
+
+    def add(self, record: Record) -> None:
+        limit = self.limits.get(record.session)
+        if record.said and not record.steer:
+            self._along = record.session if record.turn and record.turn in self.turns else ""
+        if limit is None or not (limit < 0 or record.id < limit or self._along == record.session) or record.steer:
+            return
+        if record.shown:
+            self.shown.append(record)
+        elif record.said and record.turn:
+            self.unshown.append(record)
+
+
 class Known:
-    """The records of one family of sessions, in log order."""
+    """The records of one family of sessions, in log order. ``steers``: how many messages in the middle of a turn have a key."""
 
     def __init__(self) -> None:
         self.records: list[Record] = []
         self.by_uid: dict[str, list[Record]] = defaultdict(list)
         self.by_turn: dict[str, Record] = {}
         self.settled: set[str] = set()
+        self.steers: Counter[str] = Counter()
         self._by_id: dict[int, Record] = {}
         self._forks: dict[str, Fork] = {}
-        self._views: dict[str, list[Record]] = {}
+        self._views: dict[str, _View] = {}
 
     def add(self, messages: Iterable[Message]) -> None:
         """Take in messages the log has gained, in their order."""
@@ -97,7 +121,10 @@ class Known:
                 self.by_uid[record.uid].append(record)
             if record.turn:
                 self.by_turn[record.turn] = record
-            self._see(record)
+            if record.steer:
+                self.steers[record.key] += 1
+            for view in self._views.values():
+                view.add(record)
 
     def bind(self, id_: int | None, uid: str, turn: str) -> None:
         """A message got the host's id or was shown after all (``id_``), or an open turn was settled by it (``turn``)."""
@@ -122,19 +149,16 @@ class Known:
             self._views.clear()
 
     def unshown(self, session: str) -> list[Record]:
-        """Records of turns no list has shown yet that this session's lists may show."""
-        return [record for record in self._visible(session) if record.said and record.turn and not record.shown]
+        """Records of turns no list has shown yet that this session's lists may show. Not to be changed."""
+        return self._view(session).unshown
+
+    def shown(self, session: str) -> list[Record]:
+        """What this session's lists have shown, in order. The result is kept and grows: it is not to be changed."""
+        return self._view(session).shown
 
     def last_said(self, session: str) -> int:
         """The id of what the user said last in what a session has shown; -1 if that is nothing."""
         return next((record.id for record in reversed(self.shown(session)) if record.said), -1)
-
-    def shown(self, session: str) -> list[Record]:
-        """What this session's lists have shown, in order. The result is kept and grows: it is not to be changed."""
-        view = self._views.get(session)
-        if view is None:
-            view = self._views[session] = [record for record in self._visible(session) if record.shown and not record.steer]
-        return view
 
     def last_turn(self, session: str) -> str:
         """The turn a session has shown last; what it brought may be shown yet."""
@@ -146,31 +170,13 @@ class Known:
         limit = limits.get(begun_in)
         return limit is not None and (limit < 0 or turn in turns)
 
-    def steers(self, key: str) -> int:
-        """How many messages in the middle of a turn have this key."""
-        return sum(1 for record in self.records if record.steer and record.key == key)
-
-    def _see(self, record: Record) -> None:
-        """Let kept views grow where that is all a new record does."""
-        if not self._forks:
-            for session, view in self._views.items():
-                if record.session == session and record.shown and not record.steer:
-                    view.append(record)
-        else:
-            self._views.clear()
-
-    def _visible(self, session: str) -> list[Record]:
-        if not self._forks:
-            return [record for record in self.records if record.session == session]
-        limits, turns = self._lineage(session)
-        seen, along = [], ""
-        for record in self.records:
-            limit = limits.get(record.session)
-            if record.said and not record.steer:
-                along = record.session if record.turn and record.turn in turns else ""
-            if limit is not None and (limit < 0 or record.id < limit or along == record.session):
-                seen.append(record)
-        return seen
+    def _view(self, session: str) -> _View:
+        view = self._views.get(session)
+        if view is None:
+            view = self._views[session] = _View(*self._lineage(session))
+            for record in self.records:
+                view.add(record)
+        return view
 
     def _lineage(self, session: str) -> tuple[dict[str, int], set[str]]:
         """How far into each ancestor a session sees (-1: all of it), and which turns came along when it began."""

@@ -1,0 +1,133 @@
+"""What is new in the list of a host that gives its messages ids: what has an unknown id, and what a known message has gained.
+
+Pure. Texts are compared only where an id does not decide it: a host may mask them anew with every list. Called by ``transcript``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .alignment import align
+from .drafts import Unit, assign
+from .hosttext import alike, joined, without_end, without_start
+from .plan import Bind, New, is_blank, new_after
+from .turns import explained
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .alignment import Match
+    from .hostlist import Item
+    from .known import Record
+    from .plan import Case
+
+
+def fresh_named(case: Case) -> list[New]:
+    """The new part of a list, in order."""
+    case.running = case.running if case.turn.sure else None  # another list may show it among others, or not at all
+    seen: list[New] = []
+    unknown: list[Item] = []
+    for item in case.items:
+        if item.held or item.kind == "gap" or item.again:
+            continue
+        records = [r for name in (item.uid, *item.absorbed) if name for r in case.known.by_uid.get(name, ())]
+        if records:
+            bound = len(case.plan.binds)
+            gained = _gained(case, item, records)
+            told = not item.said or item.canon == joined(*(record.canon for record in records))
+            item.held = told and not gained and len(case.plan.binds) == bound
+            seen += gained
+        else:
+            unknown.append(item)
+            seen.append(New.whole(item, named=True))
+    nameless = [record for record in case.known.shown(case.turn.session) if not record.uid] if unknown else []
+    return _without_nameless(case, seen, unknown, nameless) if nameless else seen
+
+
+def _gained(case: Case, item: Item, records: list[Record]) -> list[New]:
+    """What a message whose id is known has gained since: joined to it, or filled in later."""
+    unknown = tuple(name for name in item.absorbed if name not in case.known.by_uid)
+    if item.said:
+        rest = _rest_of(item.canon, joined(*(record.canon for record in records)), masked=bool(unknown))
+        rest, unknown = _without_early(case, rest, unknown)
+        if rest and (unknown or assign([Unit(rest)], case.open, oldest_first=False)):
+            return [New(item, names=unknown or (item.uid,), unit=Unit(rest, masked=True))]
+        if not rest and unknown and is_blank(case.running) and case.is_last_said(item):
+            return [New(item, names=unknown, unit=Unit("", masked=True))]
+    elif item.kind == "talk":
+        spoken = [record for record in records if record.kind == "talk"]
+        if not spoken:
+            return [New.whole(item, named=True)]
+        if unknown and (rest := item.text.strip()[sum(record.size for record in spoken) :].strip()):
+            return [New(item, text=rest, names=unknown)]
+    elif item.kind == "tool" and item.call and all(record.key != item.key for record in records):
+        return [New.whole(item, named=True)]
+    case.plan.binds += [Bind(records[-1].id, uid=name) for name in unknown]
+    return []
+
+
+def _without_early(case: Case, rest: str, names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """Take off what a message has gained that was logged before the host had named it."""
+    for record in case.known.shown(case.turn.session) if rest and names else ():
+        after = without_start(rest, record.canon) if record.said and not record.uid and record.canon else None
+        if after is None and record.said and not record.uid and alike(rest, record.canon):
+            after = ""
+        if after is not None:
+            case.plan.binds.append(Bind(record.id, uid=names[0]))
+            rest, names = after, names[1:]
+            if not rest or not names:
+                break
+    return rest, names
+
+
+def _without_nameless(case: Case, seen: list[New], unknown: list[Item], nameless: list[Record]) -> list[New]:
+    """Take out the unknown ids that are those of messages logged before the host had named them."""
+    flow = [item for item in unknown if not item.steer]
+    own = next((at for at, record in enumerate(nameless) if record is case.own), None)
+    match = align(flow, nameless, lambda m: explained(case, new_after(flow, m)), cut=True, own=own, sure=case.turn.sure)
+    case.plan.firm = match.firm
+    masked = _masked_pairs(flow, nameless, match)
+    pairs = dict(match.pairs) | {at: here for at, (here, _) in masked.items()}
+    # A host that has just begun to name its messages: its whole list is unknown, and old none the less.
+    all_old = len(unknown) == sum(1 for item in case.items if item.kind != "gap")
+    gone = {id(item) for at, item in enumerate(flow) if at in pairs or (all_old and at < match.old)}
+    case.plan.binds += [Bind(nameless[here].id, uid=flow[at].uid) for at, here in pairs.items() if flow[at].uid]
+    steers = {record.key for record in case.known.records if record.steer and not record.uid}
+    gone |= {id(item) for item in unknown if item.steer and item.key in steers}
+    gained = {id(flow[at]): rest for at, (_, rest) in masked.items() if rest}
+    if match.rest and match.old:
+        gained[id(flow[match.old - 1])] = match.rest
+    left: list[New] = []
+    for new in seen:
+        if id(new.item) in gained and id(new.item) in gone:
+            left.append(New.gain(new.item, gained[id(new.item)], named=True))
+        elif id(new.item) not in gone:
+            left.append(new)
+    return left
+
+
+def _masked_pairs(flow: Sequence[Item], records: Sequence[Record], match: Match) -> dict[int, tuple[int, str]]:
+    """Messages of the user that only their place pairs, as their texts may be one text masked in two ways; with what they have gained."""
+    taken = dict(match.pairs)
+    found: dict[int, tuple[int, str]] = {}
+    for at, item in enumerate(flow):
+        if at in taken or not item.said:
+            continue
+        below = max((here for k, here in taken.items() if k < at), default=-1)
+        below = max((here for here, _ in found.values()), default=below)
+        above = min((here for k, here in taken.items() if k > at), default=len(records))
+        for here in range(below + 1, above):
+            rest = _rest_of(item.canon, records[here].canon, masked=True)
+            if records[here].said and alike(without_end(item.canon, rest) or item.canon, records[here].canon):
+                found[at] = (here, rest)
+                break
+    return found
+
+
+def _rest_of(whole: str, known: str, *, masked: bool) -> str:
+    """What a message has gained beyond what is logged of it; by the number of paragraphs where its text may be masked differently."""
+    rest = without_start(whole, known)
+    if rest is None and masked:
+        parts = whole.split("\n\n")
+        rest = "\n\n".join(parts[len(known.split("\n\n")) if known else 0 :])
+    return rest or ""

@@ -1,0 +1,178 @@
+"""What is known when a host shows a list, and the plan that comes of it.
+
+Data, and the few ways in which it is made. ``transcript`` makes the plan, with ``named``, ``unnamed`` and ``turns``; ``capture``
+writes it down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from .drafts import Draft, Unit
+from .records import Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .alignment import Match
+    from .hostlist import Item
+    from .known import Known, Record
+
+EARLY: Final = "early-"
+"""Begins the token of a turn whose message a list showed before the host announced the turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Footing:
+    """An item and the record it is, by index and as such: all before them was compared, so that the next list need not be again."""
+
+    at: int
+    item: Item
+    here: int
+    record: Record
+
+
+@dataclass(slots=True)
+class Turn:
+    """What the instance that was given a list knows of it.
+
+    ``running``: the token of the turn it began last. ``sure``: the list is that turn's own; ``likely``: it ends with that turn, as far
+    as its words agree. ``rewound``: the user has taken turns back since. ``spare``: a token for a message that was not announced yet.
+    ``waiting``: the turns no list of their own has come for.
+    """
+
+    session: str
+    running: str = ""
+    sure: bool = False
+    likely: bool = False
+    rewound: bool = False
+    spare: str = ""
+    platform: str = ""
+    author: str = ""
+    waiting: frozenset[str] = frozenset()
+    footing: Footing | None = None
+
+
+@dataclass(slots=True)
+class Addition:
+    """An entry to log; ``stamp`` is the host's time in seconds, where the entry has no date of its own."""
+
+    entry: Entry
+    stamp: float = 0.0
+
+
+@dataclass(slots=True)
+class Bind:
+    """A logged message got a host's id, was shown after all, or is what an open turn has become."""
+
+    id: int
+    uid: str = ""
+    turn: str = ""
+
+
+@dataclass(slots=True)
+class Plan:
+    """What to write. ``early``: the last entry is a message whose turn is not announced yet. ``gap``: the summary now in the list.
+
+    ``firm``: nothing in the list speaks against its being the running turn's.
+    """
+
+    firm: bool = True
+    additions: list[Addition] = field(default_factory=list)
+    binds: list[Bind] = field(default_factory=list)
+    early: Item | None = None
+    gap: str = ""
+    footing: Footing | None = None
+
+
+@dataclass(slots=True)
+class New:
+    """An item that is not in the log, or what it has gained: in the user's role, ``unit``; of the agent, ``text``."""
+
+    item: Item
+    text: str = ""
+    names: tuple[str, ...] = ()
+    unit: Unit | None = None
+
+    @classmethod
+    def whole(cls, item: Item, *, named: bool = False) -> New:
+        """All of an item."""
+        unit = Unit(item.canon, parts=item.parts, masked=named) if item.said and not item.steer else None
+        return cls(item, names=(item.uid, *item.absorbed) if item.uid else (), unit=unit)
+
+    @classmethod
+    def gain(cls, item: Item, rest: str, *, named: bool = False) -> New:
+        """What an item has gained since it was logged."""
+        names = item.absorbed or (item.uid,)
+        if item.said:
+            return cls(item, names=names, unit=Unit(rest, masked=named))
+        return cls(item, text=rest, names=names)
+
+
+class Case:
+    """One list, while a plan is being made of it.
+
+    ``own``: the running turn's message, if it is logged; ``running``: that turn, while its message is not. ``session``: where what the
+    agent says and does at the beginning of the new part belongs.
+    """
+
+    def __init__(self, items: Sequence[Item], known: Known, drafts: Sequence[Draft], turn: Turn) -> None:
+        self.items = items
+        self.known = known
+        self.turn = turn
+        self.plan = Plan()
+        last = known.last_said(turn.session)
+        self.drafts = [Draft.of(record, late=record.id < last) for record in known.unshown(turn.session)] + list(drafts)
+        own = known.by_turn.get(turn.running) if turn.running else None
+        self.own = own if own is not None and own.shown else None
+        self.running = self.begun if self.own is None else None
+        self.named = any(item.uid for item in items)
+        self.session = turn.session
+
+    @property
+    def begun(self) -> Draft | None:
+        """The turn begun last, while it is open."""
+        return next((draft for draft in self.drafts if draft.token == self.turn.running), None)
+
+    @property
+    def open(self) -> list[Draft]:
+        """The turns that may be among the new messages of the list, but for the running one."""
+        if self.running is None:
+            return self.drafts if self.own is None else []
+        at = next((k for k, draft in enumerate(self.drafts) if draft is self.running), len(self.drafts))
+        return self.drafts[:at]
+
+    def is_last_said(self, item: Item) -> bool:
+        """Whether the user has said nothing after an item, but into a running turn."""
+        return item is next((other for other in reversed(self.items) if other.said and not other.steer), None)
+
+    def is_live(self, item: Item) -> bool:
+        """Whether the host has not saved a message yet: only such a one can be shown before its turn is announced."""
+        return not item.uid if self.named else not item.stamp
+
+
+def new_after(flow: Sequence[Item], match: Match) -> list[New]:
+    """What a match leaves as new."""
+    head = [New.gain(flow[match.old - 1], match.rest)] if match.rest and match.old else []
+    return head + [New.whole(item) for item in flow[match.old :]]
+
+
+def is_blank(draft: Draft | None) -> bool:
+    """Whether a turn was opened by white space: joined to another message it leaves no trace."""
+    return draft is not None and draft.text is not None and not draft.canon
+
+
+def unshown(draft: Draft, platform: str) -> Addition:
+    """The entry of a turn that no list has shown: the user said it, and the host may have lost it."""
+    entry = Entry(
+        kind=draft.kind,
+        text=draft.text or "",
+        date=draft.date,
+        session=draft.session,
+        turn=draft.token,
+        author=draft.author,
+        platform=platform,
+        unshown=draft.said,
+    )
+    return Addition(entry)

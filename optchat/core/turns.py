@@ -1,0 +1,88 @@
+"""Which open turns the new messages of a list are.
+
+Pure. ``drafts`` pairs texts with turns; here it is decided which turns come into question, and in which order. Called by
+``transcript``, and by ``named`` and ``unnamed`` to see whether a way of reading a list leaves anything unexplained.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .drafts import Piece, Unit, assign
+from .hosttext import masked_end
+from .plan import is_blank
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .plan import Case, New
+
+
+def explained(case: Case, fresh: Sequence[New]) -> bool:
+    """Whether all that would be new in the user's role is what open turns lead us to expect."""
+    _mark_ahead(case, fresh)
+    units = [new.unit for new in fresh if new.unit is not None]
+    if case.named and case.running is not None and units:
+        # Its own message is last; without host ids it has been cut off already.
+        before = units[-1].canon if is_blank(case.running) else masked_end(units[-1].canon, case.running.canon)
+        units[-1:] = [Unit(before)] if before else []
+    ahead = bool(units) and fresh[-1].unit is units[-1] and bool(case.turn.spare)
+    return _assign(case, units) or (ahead and assign(units[:-1], case.open, oldest_first=True))
+
+
+def settle(case: Case, fresh: Sequence[New]) -> None:
+    """Give every new message in the user's role its turns."""
+    _mark_ahead(case, fresh)
+    units = [new.unit for new in fresh if new.unit is not None and new.unit.pieces is None]
+    last = next((new for new in reversed(fresh) if new.unit is not None), None)
+    own: list[Piece] = []
+    if case.named and case.running is not None and last is not None and case.is_last_said(last.item) and last.unit is not None:
+        before = last.unit.canon if is_blank(case.running) else masked_end(last.unit.canon, case.running.canon)
+        own = [Piece(case.running, last.unit.canon[len(before) :].strip() if before else last.unit.canon)]
+        if before:
+            last.unit.canon = before
+        else:
+            last.unit.pieces = []
+            units.remove(last.unit)
+    _assign(case, units)
+    own = own or _blank_joined(case, last)
+    if own and last is not None and last.unit is not None:
+        last.unit.pieces = [*(last.unit.pieces or []), *own]
+
+
+def _assign(case: Case, units: Sequence[Unit]) -> bool:
+    """Give new messages their turns; of several that look alike the newest, unless some were taken back or one is not begun yet."""
+    if _newest_last(case, units):
+        return True
+    if not case.turn.rewound and assign(units, case.open, oldest_first=False):
+        return True
+    return assign(units, case.open, oldest_first=case.turn.rewound or case.running is None)
+
+
+def _newest_last(case: Case, units: Sequence[Unit]) -> bool:
+    """Whether the turn begun last is the last message, and the others explain the rest."""
+    draft = case.begun
+    if draft is None or not units or case.turn.sure or case.running is not None:
+        return False
+    last = units[-1]
+    fits = last.parts if draft.text is None else last.canon == draft.canon
+    before = case.drafts[: next(k for k, other in enumerate(case.drafts) if other is draft)]
+    if not fits or not assign(units[:-1], before, oldest_first=case.turn.rewound):
+        return False
+    last.pieces = [Piece(draft, last.canon)]
+    return True
+
+
+def _mark_ahead(case: Case, fresh: Sequence[New]) -> None:
+    last = fresh[-1] if fresh else None
+    if case.turn.spare and last is not None and last.unit is not None and last.item is case.items[-1]:
+        last.unit.ahead = case.is_live(last.item)
+
+
+def _blank_joined(case: Case, last: New | None) -> list[Piece]:
+    """The running turn where its message is blank and was joined to another one: only the white space at the end shows it."""
+    draft = case.begun
+    if draft is None or draft.text is None or draft.canon or case.turn.sure or last is None or last.unit is None:
+        return []
+    used = any(piece.draft is draft for piece in last.unit.pieces or ())
+    return [] if used or not last.item.text.endswith("\n\n" + draft.text) else [Piece(draft, "")]

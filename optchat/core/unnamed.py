@@ -1,0 +1,198 @@
+"""What is new in the list of a host that names its messages by nothing but place and words: what follows the part the log holds.
+
+Pure. The running turn's own message is found from the end, as the host appends it, and what stands before it is compared with the
+log by ``alignment``. Called by ``transcript``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from .alignment import Match, align
+from .drafts import Piece, Unit
+from .hostlist import STEER, Item
+from .hosttext import without_end
+from .plan import Bind, Footing, New, new_after
+from .turns import explained
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .known import Record
+    from .plan import Case
+
+_AGAIN: Final = (64, 8)
+"""Items, and messages of the user among them, that are compared again with the next list: hosts rewrite and join only the end of it,
+and a stretch of this length is not found again elsewhere but where the same few words were said over and over."""
+
+
+def fresh_unnamed(case: Case, gap: int) -> list[New]:
+    """The new part of a list, in order. ``gap``: index of the last summary, or -1: what stands before it was there before it."""
+    records: Sequence[Record] = case.known.shown(case.turn.session)
+    start = gap + 1 if records else 0
+    footing = _footing(case, start, records)
+    at, here = (footing.at, footing.here) if footing is not None else (start, 0)
+    case.plan.footing = footing
+    if here:
+        records = records[here:]
+    places = [k for k in range(at, len(case.items)) if case.items[k].kind != "gap" and not case.items[k].steer]
+    flow = [case.items[k] for k in places]
+    anchor = _anchor(case, flow) if case.running is not None and (case.turn.sure or case.turn.likely) else None
+    if anchor is None:
+        case.running = None  # the list is older than the turn, or shows it among others
+        fresh, match, flow = _after_known(case, flow, records, cut=gap >= 0)
+    else:
+        fresh, match, flow = _with_own(case, flow, records, anchor, cut=gap >= 0)
+    _step_on(case, flow, records, match, here)
+    return _with_steers(case, fresh)
+
+
+_Read = tuple[list[New], Match, list[Item]]
+"""What is new, and the match it comes from, with the items that were matched."""
+
+
+def _after_known(case: Case, flow: list[Item], records: Sequence[Record], *, cut: bool) -> _Read:
+    flow = [item for item in flow if not item.again]
+    own = None if case.own is None else next((at for at in range(len(records) - 1, -1, -1) if records[at] is case.own), None)
+    match = align(flow, records, lambda m: explained(case, new_after(flow, m)), cut=cut, own=own, sure=case.turn.sure)
+    case.plan.firm = match.firm
+    _go_on_in(case, records, match)
+    return new_after(flow, match), match, flow
+
+
+def _with_own(case: Case, flow: list[Item], records: Sequence[Record], anchor: tuple[int, str], *, cut: bool) -> _Read:
+    """What is new where the running turn's message was found: its place, and what the host joined before it."""
+    at, remainder = anchor
+    before = [item for item in flow[:at] if not item.again]
+    if remainder:
+        before.append(cut_short(flow[at], remainder))
+    match = align(before, records, lambda m: explained(case, new_after(before, m)), cut=cut)
+    _go_on_in(case, records, match)
+    assert case.running is not None
+    if (again := _taken_for_another(case, flow[at + 1 :], records, match)) is not None:
+        return [*new_after(before, match), *again], match, before
+    own_canon = case.running.canon if remainder else flow[at].canon
+    own_unit = Unit(own_canon, pieces=[Piece(case.running, own_canon)])
+    own_new = New(flow[at], names=(flow[at].uid,), unit=own_unit)
+    rest = [New.whole(item) for item in flow[at + 1 + _logged_of(flow[at + 1 :], records, match) :] if not item.again]
+    return [*new_after(before, match), own_new, *rest], match, before
+
+
+def _taken_for_another(case: Case, after: Sequence[Item], records: Sequence[Record], match: Match) -> list[New] | None:
+    """What is new after the running turn's message where that is logged as the message of an older turn with the same words."""
+    assert case.running is not None
+    here = match.pairs[-1][1] + 1 if match.pairs else 0
+    record = records[here] if here < len(records) else None
+    if record is None or record.canon != case.running.canon or not record.said or record.turn not in case.turn.waiting:
+        return None
+    known = records[here + 1 :]
+    if any(record.said for record in known) or [r.key for r in known] != [item.key for item in after[: len(known)]]:
+        return None
+    case.plan.binds.append(Bind(record.id, turn=case.running.token))
+    case.session = record.session
+    return [New.whole(item) for item in after[len(known) :] if not item.again]
+
+
+def _logged_of(after: Sequence[Item], records: Sequence[Record], match: Match) -> int:
+    """How much of what follows a turn's message is logged although the message is not: it was shown, and taken for another's."""
+    here = match.pairs[-1][1] + 1 if match.pairs else 0
+    reached = 0
+    for at, item in enumerate(after):
+        if not item.said and here < len(records) and item.key == records[here].key:
+            here, reached = here + 1, at + 1
+        elif item.call and (found := next((k for k in range(here, len(records)) if records[k].key == item.key), None)) is not None:
+            here, reached = found + 1, at + 1
+    return reached
+
+
+def _go_on_in(case: Case, records: Sequence[Record], match: Match) -> None:
+    """What follows a known message without a word of the user's between belongs to that message's session, and not to a branch."""
+    if match.pairs:
+        case.session = records[match.pairs[-1][1]].session
+
+
+def _anchor(case: Case, flow: Sequence[Item]) -> tuple[int, str] | None:
+    """Where the running turn's own message stands in a list without ids, and what the host joined before it.
+
+    None where the list is older than the turn.
+    """
+    assert case.running is not None
+    at = next((k for k in range(len(flow) - 1, -1, -1) if flow[k].said), None)
+    if at is None:
+        return None
+    item, draft = flow[at], case.running
+    if draft.text is None:
+        return (at, "") if item.parts or case.turn.sure else None
+    if not draft.canon:
+        return (at, item.canon) if case.turn.sure or not item.canon else None
+    before = without_end(item.canon, draft.canon)
+    if before is not None:
+        return at, before
+    framed = len(draft.canon) >= 8 and item.canon.endswith(draft.canon)
+    return (at, "") if case.turn.sure or framed else None
+
+
+def _with_steers(case: Case, fresh: list[New]) -> list[New]:
+    """Put in what the user sent into running turns: right after the result a host hung it on.
+
+    A host takes the last result there is, and that may be an older turn's, which the log holds already: then it came after the
+    running turn's own message and before all else of that turn.
+    """
+    if not any(item.tool == STEER for item in case.items):
+        return fresh
+    counted: Counter[str] = Counter()
+    hung: dict[int, list[New]] = {}
+    late: list[New] = []
+    news, echo = {id(new.item) for new in fresh}, None
+    for item in case.items:
+        echo = item if item.kind == "echo" and not item.said else echo
+        if not item.steer:
+            continue
+        counted[item.key] += 1
+        if counted[item.key] <= case.known.steers[item.key]:
+            continue
+        if echo is not None and echo.call == item.call and id(echo) in news:
+            hung.setdefault(id(echo), []).append(New(item))
+        else:
+            late.append(New(item))
+    said = [new for new in fresh if new.unit is not None]
+    if case.turn.spare and len(said) > 1 and said[-1].item is case.items[-1]:
+        said.pop()  # a turn that is not announced yet can have been sent nothing
+    last = said[-1] if said else None
+    woven = late if last is None else []
+    for new in fresh:
+        woven += [new, *hung.get(id(new.item), ()), *(late if new is last else ())]
+    return woven
+
+
+def cut_short(item: Item, canon: str) -> Item:
+    """The part of a joined message that came before the running turn's own."""
+    return Item(item.kind, canon, f"said|{canon}", canon=canon, uid=item.uid, said=True, stamp=item.stamp)
+
+
+# -- not beginning anew with every list
+
+
+def _footing(case: Case, start: int, records: Sequence[Record]) -> Footing | None:
+    """Where the last list stood firm, if this one still does."""
+    footing = case.turn.footing
+    if footing is None or footing.at < start or footing.at >= len(case.items) or footing.here >= len(records):
+        return None
+    if case.items[footing.at] is not footing.item or records[footing.here] is not footing.record:
+        return None
+    return footing if case.own is None or case.own.id > footing.record.id else None
+
+
+def _step_on(case: Case, flow: Sequence[Item], records: Sequence[Record], match: Match, base: int) -> None:
+    """Find the next footing: far enough before the end of what is known."""
+    items, said = _AGAIN
+    for at, here in reversed(match.pairs):
+        items -= 1
+        said -= flow[at].said
+        if items > 0 or said > 0 or flow[at].said or flow[at].key != records[here].key:
+            continue
+        place = next((k for k in range(len(case.items) - 1, -1, -1) if case.items[k] is flow[at]), None)
+        if place is not None:
+            case.plan.footing = Footing(place, flow[at], base + here, records[here])
+        return
