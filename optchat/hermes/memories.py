@@ -8,30 +8,15 @@ only one: the package may be imported under two names, and then there are two of
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import weakref
 from collections import deque
-from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import ModuleType
 
     from ..memory import Memory
-
-
-def engine() -> ModuleType:
-    """Our module ``memory``, whole.
-
-    Host 0.19 executes it when it loads the plugin, and leaves it half done in ``sys.modules`` where a package was missing: without
-    this, a process in which setup has just installed that package could never open a memory.
-    """
-    name = f"{__package__.rpartition('.')[0]}.memory"
-    if not hasattr(sys.modules.get(name), "Memory"):
-        sys.modules.pop(name, None)
-    return import_module(name)
 
 
 class _Key(NamedTuple):
@@ -92,7 +77,9 @@ def borrow(root: Path, borrower: object, *, compact: bool) -> Loan:
         finished = _collect()
         shared = _shared.get(key)
         if shared is None:
-            shared = _shared[key] = _Shared(engine().Memory.open(root, compact=compact))
+            from ..memory import Memory  # late: what it needs may only just have been installed
+
+            shared = _shared[key] = _Shared(Memory.open(root, compact=compact))
         shared.borrowers += 1
         loan = Loan(key, shared.memory)
     _close(finished)

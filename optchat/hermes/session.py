@@ -29,6 +29,8 @@ class Session:
     """One agent, from ``initialize`` to ``shutdown``."""
 
     def __init__(self, session_id: str, options: dict[str, Any]) -> None:
+        from ..memory import load_settings
+
         home = options.get("hermes_home")
         if not home:
             # Never a guess: with several profiles in one process the ambient one may be somebody else's.
@@ -37,7 +39,7 @@ class Session:
         self.root = configuration.memory_root(home)
         self.platform = str(options.get("platform") or "")
         self.author = str(options.get("user_name") or options.get("user_id") or "")
-        self.settings: Settings = memories.engine().load_settings(self.root)[0]
+        self.settings: Settings = load_settings(self.root)[0]
         self.off = self.platform.lower() in {name.lower() for name in self.settings.platforms_off}
         # Host 0.19 calls every context primary, so that the platform must be asked as well.
         context = str(options.get("agent_context") or "primary")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import OptchatError
-from . import configuration, dependencies, memories
+from . import configuration, dependencies
 from .model import TASK, host_config, named_model
 
 if TYPE_CHECKING:
@@ -23,8 +23,10 @@ def rows(hermes_home: str | Path) -> dict[str, str]:
         return {**shown, "not available": lacking}
     if not root.is_dir():
         return {**shown, "messages": "0 (nothing has been said yet)", "model named for lines": _model()}
+    from ..memory import Memory
+
     try:
-        with memories.engine().Memory.open(root, compact=False) as memory:
+        with Memory.open(root, compact=False) as memory:
             return {**shown, **_rows(memory.status()), "model named for lines": _model()}
     except OptchatError as error:
         return {**shown, "not readable": str(error)}

@@ -2,7 +2,7 @@
 
 Disk before memory, always: a record is acknowledged once its line is synced, and the index follows. Whatever the index missed
 (a crash in between, another writer, a disk too full for it) is taken in from the day files at the next lock. Used by
-``memory.py``; knows nothing of views, summaries or sessions' meaning.
+``memory/``; knows nothing of views, summaries or sessions' meaning.
 """
 
 from __future__ import annotations

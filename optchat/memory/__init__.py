@@ -16,26 +16,26 @@ from zlib import crc32
 
 import orjson
 
-from .capture.disk import DiskStore
-from .compaction.compactor import Compactor, Job, Options
-from .compaction.work import StoreWork
-from .core.errors import OptchatError, StoreError
-from .core.hits import Hit
-from .core.settings import Settings, read_settings
-from .recall import zoom
-from .recall.excerpt import excerpt
-from .recall.ledger import Ledger, ShownNotes
-from .recall.live import LiveView
-from .storage import check, files, forks
-from .storage.capture import CaptureLog
-from .storage.search import Search
-from .storage.store import LOCK_WAIT_S, Store
+from ..capture.disk import DiskStore
+from ..compaction.compactor import Compactor, Job, Options
+from ..compaction.work import StoreWork
+from ..core.errors import OptchatError, StoreError
+from ..core.hits import Hit
+from ..core.settings import Settings, read_settings
+from ..recall import zoom
+from ..recall.excerpt import excerpt
+from ..recall.ledger import Ledger, ShownNotes
+from ..recall.live import LiveView
+from ..storage import check, files, forks
+from ..storage.capture import CaptureLog
+from ..storage.search import Search
+from ..storage.store import LOCK_WAIT_S, Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from os import PathLike
 
-    from .core.records import Entry, Message
+    from ..core.records import Entry, Message
 
 FOUND_MAX: Final = 1_000
 """Most messages one search gives: all of them are read whole."""
