@@ -2,8 +2,8 @@
 
 One line is ``{"type":…,"session":…, …, "crc":…}``; ``crc`` is the CRC-32 of the line without it. Types: ``draft`` (a turn began),
 ``bind`` (a logged message got a host's id, or is what an open turn became), ``settled`` (a turn that leaves no message), ``from``
-(a session went on from another), ``gap`` (the host summed up its list), ``shown`` (the view in front of the model), ``batch``
-(entries that could not be logged in time).
+(a session went on from another), ``gap`` (the host summed up its list), ``shown`` (the view in front of the model), ``added`` (what
+later turns have put beside it), ``batch`` (entries that could not be logged in time).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import orjson
 
 from .records import BadLineError, clean
 
-LATEST_ONLY: Final = ("gap", "shown")
+LATEST_ONLY: Final = ("gap", "shown", "added")
 """Types of which only a session's last line counts."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .render import arrange, shown_lines, weigh
+from .render import FOOT, HEAD, arrange, shown_lines, weigh
 from .view import merge
 
 if TYPE_CHECKING:
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from .view import Line
 
 INDENT: Final = "  "
+NOTE: Final = "An indented line is one message that may bear on what is asked now, word for word.\n"
+_CHAT: Final = "<chat>\n"
+assert HEAD.endswith(_CHAT)
+_HEAD: Final = HEAD.removesuffix(_CHAT) + NOTE + _CHAT
+FRAME_CHARS: Final = len(_HEAD) + len(FOOT)
 _LEAST_CHARS: Final = 80
 """Where less than this is left, a line that would fit is hardly worth looking for."""
 
@@ -67,6 +72,11 @@ def weave(
     if not any(under):
         return None
     return [row for line, below in zip(lines, under, strict=True) for row in (line, *(INDENT + one.shown for one in below))]
+
+
+def focus_framed(body: Iterable[str]) -> str:
+    """Woven lines inside the frame of the view, which says what their indents mean."""
+    return _HEAD + "".join(f"{line}\n" for line in body) + FOOT
 
 
 def fitting(found: Iterable[FocusLine], room: int) -> list[FocusLine]:

@@ -7,8 +7,9 @@ hundred, ``rank`` has read those. Both lift the neighbours of a match: the answe
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from heapq import nlargest
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -24,13 +25,16 @@ B: Final = 0.5
 KIND_WORTH: Final = {"user": 1.1, "note": 1.1, "talk": 1.0, "work": 1.0, "tool": 0.9, "echo": 0.7}
 """The user's own words before the agent's, tool output last: it repeats what others said and is the longest."""
 
-_ANCHORS: Final = 1_000
+_ANCHORS: Final = 200
 """So many of the messages that hold the most are looked at with their neighbours."""
+
+_ALIKE: Final = 60
+"""Of messages with one and the same score so many are listed: a text that was repeated a thousand times must not be all there is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clue:
-    """A term of the question: what it is worth in a message, and the messages known to hold it."""
+    """A term of the question: what it is worth in a message, and the messages known to hold it, newest first."""
 
     worth: float
     ids: Sequence[int]
@@ -49,20 +53,46 @@ class Candidate:
 
 
 def shortlist(clues: Iterable[Clue], total: int, most: int) -> list[int]:
-    """The messages that may be worth reading, best first: those that hold much, and those close to them."""
+    """The messages that may be worth reading, best first: those that hold much, and those close to them; of equals the newest first."""
     clues = list(clues)
-    held: dict[int, float] = {}
-    for clue in clues:
-        for id_ in clue.ids:
-            held[id_] = held.get(id_, 0.0) + clue.worth
-    reach = len(LIFT)
-    anchors = nlargest(_ANCHORS, held, key=lambda id_: (held[id_], id_))
-    near = {at for id_ in anchors for at in range(max(0, id_ - reach), min(total, id_ + reach + 1))}
+    near: set[int] = set()
+    for id_ in _anchors(clues):
+        near.update(range(max(0, id_ - len(LIFT)), min(total, id_ + len(LIFT) + 1)))
     score: dict[int, float] = {}
     for clue in clues:
         for at, worth in _lifted(dict.fromkeys(near.intersection(clue.ids), clue.worth)).items():
             score[at] = score.get(at, 0.0) + worth
-    return nlargest(most, (at for at in score if 0 <= at < total), key=lambda at: (score[at], at))
+    listed: list[int] = []
+    for _, alike in groupby(_falling(score), key=score.__getitem__):
+        listed.extend(id_ for id_ in islice(alike, _ALIKE) if 0 <= id_ < total)
+        if len(listed) >= most:
+            break
+    return listed[:most]
+
+
+def _anchors(clues: Iterable[Clue]) -> list[int]:
+    """The messages that hold the most, at most ``_ANCHORS``.
+
+    Most of a long list hold one term only, and those are told apart by nothing: the newest will do, and only what holds several
+    has to be added up.
+    """
+    once: set[int] = set()
+    several: set[int] = set()
+    by_worth = sorted(clues, key=lambda clue: -clue.worth)
+    for clue in by_worth:
+        several.update(once.intersection(clue.ids))
+        once.update(clue.ids)
+    held: dict[int, float] = {}
+    for clue in by_worth:
+        for id_ in several.intersection(clue.ids):
+            held[id_] = held.get(id_, 0.0) + clue.worth
+        held.update((id_, clue.worth) for id_ in islice((id_ for id_ in clue.ids if id_ not in several), _ANCHORS))
+    return _falling(held)[:_ANCHORS]
+
+
+def _falling(score: Mapping[int, float]) -> list[int]:
+    """The messages by falling score, of equals the newest first."""
+    return sorted(sorted(score, reverse=True), key=score.__getitem__, reverse=True)
 
 
 def rank(candidates: Sequence[Candidate], worths: Mapping[str, float], mean_chars: float) -> dict[int, float]:
@@ -85,9 +115,18 @@ def rank(candidates: Sequence[Candidate], worths: Mapping[str, float], mean_char
     return {id_: score[id_] for id_ in ranked.values()}
 
 
-def strength(candidates: Iterable[Candidate], worths: Mapping[str, float]) -> float:
-    """How sharply the question points at the message that holds the most of its terms, in the unit of ``rarity``."""
-    return max((sum(worths[term] for term in candidate.counts if term in worths) for candidate in candidates), default=0.0)
+def strength(candidate: Candidate, worths: Mapping[str, float]) -> float:
+    """How sharply the question points at a message: what all of its terms that the message holds are worth together."""
+    return sum(worths[term] for term in candidate.counts if term in worths)
+
+
+def singles_out(strength: float, total: int, *, most: int, one_in: int) -> bool:
+    """Whether a question of this strength points at no more than about ``most`` messages, and at no more than one in ``one_in``.
+
+    A strength is about the logarithm of how many messages each one it points at stands for, so that total / e^strength of them are
+    as good as the best by chance.
+    """
+    return strength >= math.log(max(one_in, total / most))
 
 
 def _scored(members: Sequence[Candidate], worths: Mapping[str, float], mean_chars: float) -> dict[int, float]:

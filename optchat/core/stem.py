@@ -42,7 +42,7 @@ _STEP_2: Final = (
 )  # fmt: skip
 _STEP_3: Final = (("icate", "ic"), ("ative", ""), ("alize", "al"), ("iciti", "ic"), ("ical", "ic"), ("ful", ""), ("ness", ""))
 _STEP_4: Final = (
-    "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ou", "ism", "ate", "iti", "ous", "ive", "ize",
+    "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ion", "ou", "ism", "ate", "iti", "ous", "ive", "ize",
 )  # fmt: skip
 _ENDINGS: Final = tuple({ending for ending, _ in _STEP_2 + _STEP_3})
 
@@ -55,14 +55,17 @@ def stem(word: str) -> str:
     word = _BASE.get(word, word)
     if len(word) < 3:
         return word
-    word = _plural(word)
-    word = _past(word)
-    if word.endswith("y") and "v" in _shape(word[:-1]):
+    if word[-1] == "s":
+        word = _plural(word)
+    if word.endswith(("ed", "ing")):
+        word = _past(word)
+    if word[-1] == "y" and "v" in _shape(word[:-1]):
         word = word[:-1] + "i"
-    word = _replaced(word, _STEP_2)
-    word = _replaced(word, _STEP_3)
-    word = _bare(word)
-    return _final(word)
+    if word.endswith(_ENDINGS):
+        word = _replaced(_replaced(word, _STEP_2), _STEP_3)
+    if word.endswith(_STEP_4):
+        word = _bare(word)
+    return _final(word) if word[-1] in "el" else word
 
 
 def _shape(word: str) -> str:
@@ -89,7 +92,7 @@ def _is_short(word: str) -> bool:
 def _plural(word: str) -> str:
     if word.endswith(("sses", "ies")):
         return word[:-2]
-    return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+    return word if word.endswith("ss") else word[:-1]
 
 
 def _past(word: str) -> str:
@@ -112,8 +115,6 @@ def _mended(base: str) -> str:
 
 
 def _replaced(word: str, endings: tuple[tuple[str, str], ...]) -> str:
-    if not word.endswith(_ENDINGS):
-        return word
     for ending, other in endings:
         if word.endswith(ending):
             base = word[: -len(ending)]
@@ -122,12 +123,11 @@ def _replaced(word: str, endings: tuple[tuple[str, str], ...]) -> str:
 
 
 def _bare(word: str) -> str:
-    for ending in _STEP_4 if word.endswith(_STEP_4) else ():
+    for ending in _STEP_4:
         if word.endswith(ending):
             base = word[: -len(ending)]
-            return base if _measure(base) > 1 else word
-    if word.endswith(("sion", "tion")) and _measure(word[:-3]) > 1:
-        return word[:-3]
+            fits = ending != "ion" or base.endswith(("s", "t"))
+            return base if fits and _measure(base) > 1 else word
     return word
 
 

@@ -23,9 +23,11 @@ from ..core.errors import OptchatError, StoreError
 from ..core.hits import Hit
 from ..core.settings import Settings, read_settings
 from ..recall import zoom
+from ..recall.added import Added
 from ..recall.excerpt import excerpt
-from ..recall.ledger import Ledger, ShownNotes
+from ..recall.ledger import AddedNotes, Ledger, ShownNotes
 from ..recall.live import LiveView
+from ..recall.recall import Recall
 from ..storage import check, files, forks
 from ..storage.capture import CaptureLog
 from ..storage.search import Search
@@ -73,9 +75,13 @@ class Memory:
             self._store.close()
             raise
         self._notes = CaptureLog(self._store)
-        self.ledger = Ledger(ShownNotes(self._notes))
+        self._added = Added(AddedNotes(self._notes))
+        self.ledger = Ledger(ShownNotes(self._notes), self._added)
         free_bytes = None if settings.compact_enabled else settings.node_bytes
         self._view = LiveView(self._store, root / "view.json", settings.view_budget_chars, free_bytes=free_bytes)
+        self._recall = Recall(
+            self._store, self._search, self._view, budget=settings.view_budget_chars, focus_chars=settings.focus_chars
+        )
         self._mark = 0
         self._closed = threading.Event()
         self._lock = files.Lock(root / "compactor.lock")
@@ -156,17 +162,24 @@ class Memory:
         """The view of everything said, at most ``view_budget_chars`` characters."""
         return self._view.text()
 
-    def recall(self, query: str = "", session: str = "", *, kept: bool = True) -> str:  # noqa: ARG002 -- does not depend on it yet
-        """What a session is shown before it answers ``query``: the whole view if none stands in front of it, else nothing.
+    def recall(self, query: str = "", session: str = "", *, kept: bool = True) -> str:
+        """What a session is shown before it answers ``query``: the view and what the query points to in it.
 
-        Without a session, always the view. ``kept``: see ``Ledger.is_due``. Empty while nothing is logged.
+        Where a view stands in front of the session already, what has been said elsewhere since and what the query points to sharply,
+        within tight limits; mostly nothing. Without a session, always the view. ``kept``: see ``Ledger.is_due``. Empty while nothing
+        is logged.
         """
         total = self._store.total()
-        if not total or (session and self.settings.recall == "session" and not self.ledger.is_due(session, kept=kept)):
+        if not total:
             return ""
-        text = self.view()
-        if session:
-            self.ledger.offered(session, total)
+        if not session or self.settings.recall == "turn" or self.ledger.is_due(session, kept=kept):
+            text = self._recall.view(query)
+            if session:
+                self.ledger.offered(session, total)
+        else:
+            text = self._recall.more(query, session, self.ledger.up_to(session), self._added.standing(session))
+        if session and text:
+            self._added.offered(session, text)
         return text
 
     def taken_back(self, session: str) -> None:

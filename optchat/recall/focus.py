@@ -1,7 +1,7 @@
 """Finding the messages a question points to: terms, where they stand, the few hundred that may matter read and ranked.
 
 Waits for nobody and reads a bounded number of messages, whatever the log's size and whatever is asked. Called by ``recall.py`` and by
-``memory.py`` for searches.
+``memory/`` for searches.
 """
 
 from __future__ import annotations
@@ -13,74 +13,87 @@ from ..core import words
 from ..core.rank import Candidate, Clue, rank, shortlist, strength
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from ..core.records import Message
     from ..storage.search import Found, Search
     from ..storage.store import Store
 
-READ: Final = 200
+READ: Final = 150
 """Messages read for one question, at most."""
 
-_LISTED: Final = 1_500
+_LISTED: Final = 800
 _ALIKE: Final = 2
 """Of messages that hold the same terms and are of one size, so many are read: they are as good as certainly one text, repeated."""
 
-_COUNTED_CHARS: Final = 8_000
-"""A longer message is taken to hold once what the index says it holds: counting would take longer than ranking is worth."""
+_COMPARED: Final = 2_000
+"""Characters by which two messages are told apart."""
 
 _BYTES_READ: Final = 400_000
 """A message larger than this is not read for a question: it stands for itself in the view."""
 
 
 @dataclass(frozen=True, slots=True)
-class Hits:
-    """Messages that answer a question, best first, with their scores, and how sharply it points at them (``core.rank.strength``)."""
+class Match:
+    """A message that answers a question: its score among the others, and how sharply the question points at it by itself."""
 
-    messages: list[Message]
-    scores: list[float]
+    message: Message
+    score: float
     strength: float
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """The messages that answer a question, best first, out of ``total``; ``worths`` of its terms."""
+
+    best: list[Match]
     total: int
     worths: Mapping[str, float]
 
 
-def find(store: Store, search: Search, query: str) -> Hits:
+def find(store: Store, search: Search, query: str) -> Matches:
     """The messages that answer ``query``, out of all that are searchable."""
     asked = words.asked(query)
     found = search.look_up(asked) if asked else None
     if not found or not found.postings:
-        return Hits([], [], 0.0, 0, {})
+        return Matches([], 0, {})
     worths = {term: asked[term] * words.rarity(posting.count, found.total) for term, posting in found.postings.items()}
     listed = shortlist((Clue(worths[term], posting.ids) for term, posting in found.postings.items()), found.total, _LISTED)
-    messages = {message.id: message for message in store.messages_of(_worth_reading(store, listed, found))}
-    candidates = [_candidate(message, worths, found) for message in messages.values()]
-    scores = rank(candidates, worths, found.mean_chars)
-    return Hits([messages[id_] for id_ in scores], list(scores.values()), strength(candidates, worths), found.total, worths)
+    held = _held(listed, found)
+    messages = {message.id: message for message in store.messages_of(_worth_reading(store, listed, held))}
+    candidates = {id_: _candidate(message, held[id_]) for id_, message in messages.items()}
+    scores = rank([*candidates.values()], worths, found.mean_chars)
+    best = [Match(messages[id_], score, strength(candidates[id_], worths)) for id_, score in scores.items()]
+    return Matches(best, found.total, worths)
 
 
-def _worth_reading(store: Store, listed: list[int], found: Found) -> list[int]:
+def _held(listed: Iterable[int], found: Found) -> dict[int, list[str]]:
+    """Which of the terms each of these messages holds."""
+    held: dict[int, list[str]] = {id_: [] for id_ in listed}
+    for term, posting in found.postings.items():
+        for id_ in held.keys() & posting.ids:
+            held[id_].append(term)
+    return held
+
+
+def _worth_reading(store: Store, listed: list[int], held: Mapping[int, Sequence[str]]) -> list[int]:
     """The best of the shortlist that are not too large, repeats left out where that can be told without reading them."""
     sizes = store.read(lambda index: index.sizes_of(listed))
-    holds: dict[int, int] = {}
-    for bit, posting in enumerate(found.postings.values()):
-        for id_ in sizes.keys() & posting.ids:
-            holds[id_] = holds.get(id_, 0) | 1 << bit
-    alike: dict[tuple[int, int], int] = {}
+    alike: dict[tuple[int, tuple[str, ...]], int] = {}
     chosen: list[int] = []
     for id_ in listed:
-        size, held = sizes.get(id_, _BYTES_READ), holds.get(id_, 0)
-        alike[size, held] = alike.get((size, held), 0) + 1
-        if size < _BYTES_READ and (not held or alike[size, held] <= _ALIKE):
+        size = sizes.get(id_, _BYTES_READ)
+        key = (size, tuple(held[id_]))
+        alike[key] = alike.get(key, 0) + 1
+        if size < _BYTES_READ and (not held[id_] or alike[key] <= _ALIKE):
             chosen.append(id_)
             if len(chosen) == READ:
                 break
     return chosen
 
 
-def _candidate(message: Message, worths: Mapping[str, float], found: Found) -> Candidate:
-    text = message.text
-    if len(text) <= _COUNTED_CHARS:
-        counts = words.counted(text, worths, message.date)
-    else:
-        counts = {term: 1 for term, posting in found.postings.items() if message.id in posting.ids}
-    return Candidate(message.id, message.kind, message.session, len(text), counts, " ".join(text[:_COUNTED_CHARS].split()).casefold())
+def _candidate(message: Message, held: Iterable[str]) -> Candidate:
+    """The message with how often its terms stand in it: a stem as often as its letters do, near enough to tell much from little."""
+    low = message.text.lower()
+    counts = {term: low.count(term) or 1 for term in held}
+    return Candidate(message.id, message.kind, message.session, len(low), counts, " ".join(low[:_COMPARED].split()))

@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from ..core.errors import OptchatError
 from ..core.render import HEAD
+from .added import Standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ..storage.capture import CaptureLog
+    from .added import Added
 
 PROOF_WAIT_S: Final = 0.3
 """Longest a turn waits for the list of the turn before, where a block without proof may have been dropped by the host."""
@@ -68,6 +70,26 @@ class ShownNotes:
             logger.warning("optchat: cannot note what was shown: %s", error)
 
 
+class AddedNotes:
+    """The share of the notes on disk of what later turns have added."""
+
+    def __init__(self, notes: CaptureLog) -> None:
+        self._notes = notes
+
+    def added(self, session: str) -> Standing:
+        """The last that was noted of this session."""
+        noted = self._notes.notes("added", session=session)
+        return Standing(noted[-1]["spent"], noted[-1]["news_to"], frozenset(noted[-1]["ids"])) if noted else Standing()
+
+    def note_added(self, session: str, standing: Standing) -> None:
+        """Jot it down. Should it be lost, a message may be shown a second time: no reason to disturb a turn."""
+        note = {"type": "added", "session": session, "spent": standing.spent, "news_to": standing.news_to, "ids": sorted(standing.ids)}
+        try:
+            self._notes.jot(note)
+        except OptchatError as error:
+            logger.warning("optchat: cannot note what was shown: %s", error)
+
+
 class _Context:
     """One session as this process knows it."""
 
@@ -81,8 +103,10 @@ class _Context:
 class Ledger:
     """Decides whether a session is due the view. Safe to use from several threads."""
 
-    def __init__(self, log: ShownLog) -> None:
+    def __init__(self, log: ShownLog, added: Added | None = None) -> None:
+        """``added``: what the later turns of a context have put in front of the model, which follows the same lists."""
         self._log = log
+        self._added = added
         self._contexts: dict[str, _Context] = {}
         self._mutex = threading.Lock()
 
@@ -109,6 +133,9 @@ class Ledger:
 
     def seen(self, session: str, messages: Iterable[Any]) -> None:
         """The host's list after a turn: what is in it is in front of the model, what is not is not."""
+        messages = list(messages)
+        if self._added is not None:
+            self._added.seen(session, texts_in(messages))
         context = self._context(session)
         with self._mutex:
             found = max((up_to for up_to in views_in(messages) if up_to >= context.floor), default=None)
@@ -125,6 +152,8 @@ class Ledger:
 
     def compressed(self, session: str, total: int) -> None:
         """The host has summed up its list: the next turn needs a view that holds what went."""
+        if self._added is not None:
+            self._added.compressed(session)
         self._set(session, None, floor=total)
 
     def undone(self, session: str, turns_since: int) -> None:
@@ -139,11 +168,19 @@ class Ledger:
 
     def branched(self, parent: str, session: str) -> None:
         """A session begins with the messages of another, the view among them."""
+        if self._added is not None:
+            self._added.branched(parent, session)
         self._set(session, self._context(parent).shown)
 
     def shown(self, session: str) -> Shown | None:
         """The view this session has in front of it."""
         return self._context(session).shown
+
+    def up_to(self, session: str) -> int:
+        """The messages before this one are in the view the session was shown, or was last offered."""
+        context = self._context(session)
+        with self._mutex:
+            return max(context.shown.up_to if context.shown else 0, context.offered or 0)
 
     # -- inside
 
@@ -167,14 +204,18 @@ class Ledger:
 
 def views_in(messages: Iterable[Any]) -> Iterator[int]:
     """For every whole view in a host's message list, up to which message of the log it reaches."""
+    for text in texts_in(messages):
+        for block in text.split(_FIRST_LINE)[1:]:
+            addresses = _LAST_ADDRESS.findall(block.partition("\n</chat>")[0])
+            if addresses:
+                yield int(addresses[-1][0]) + int(addresses[-1][1])
+
+
+def texts_in(messages: Iterable[Any]) -> Iterator[str]:
+    """What a host sends to the model of its list where blocks of ours may stand: with the messages of the user."""
     for message in messages:
-        if not isinstance(message, dict) or message.get("role") != "user":
-            continue
-        for text in _texts(message):
-            for block in text.split(_FIRST_LINE)[1:]:
-                addresses = _LAST_ADDRESS.findall(block.partition("\n</chat>")[0])
-                if addresses:
-                    yield int(addresses[-1][0]) + int(addresses[-1][1])
+        if isinstance(message, dict) and message.get("role") == "user":
+            yield from _texts(message)
 
 
 def _texts(message: dict[str, Any]) -> Iterator[str]:
