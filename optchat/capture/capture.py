@@ -234,7 +234,7 @@ class Capture:
             facts = self._facts(token, sure=sure, spare=spare, author=author)
             facts.rewound = facts.rewound or any(draft.kind == "note" for draft in drafts)
             # A message that ends a list may be one whose turn is not announced yet; one that something follows is the newest turn's.
-            facts.likely = likely and (facts.rewound or (bool(items) and not items[-1].said))
+            facts.likely = likely and (facts.rewound or (bool(items) and (items[-1].steer or not items[-1].said)))
             plan = reconcile(items, self._known, drafts, facts)
             self._footing = plan.footing
             batch = self._batch(plan)

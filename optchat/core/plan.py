@@ -114,7 +114,7 @@ class Case:
     """One list, while a plan is being made of it.
 
     ``own``: the running turn's message, if it is logged; ``running``: that turn, while its message is not. ``session``: where what the
-    agent says and does at the beginning of the new part belongs.
+    agent says and does at the beginning of the new part belongs. ``tail``: the user's logged messages after those of the list.
     """
 
     def __init__(self, items: Sequence[Item], known: Known, drafts: Sequence[Draft], turn: Turn) -> None:
@@ -129,6 +129,7 @@ class Case:
         self.running = self.begun if self.own is None else None
         self.named = any(item.uid for item in items)
         self.session = turn.session
+        self.tail: list[Record] = []
 
     @property
     def begun(self) -> Draft | None:

@@ -90,7 +90,7 @@ def _emit(case: Case, fresh: list[New]) -> None:
         pieces = new.unit.pieces or []
         for piece, name in zip(pieces, _shared_out(new.names, len(pieces)), strict=True):
             # What was begun before and no list has shown comes first: the user said it earlier.
-            reached = order[id(piece.draft)] if piece.draft is not None else len(order) if new is early else 0
+            reached = order.get(id(piece.draft), 0) if piece.draft is not None else len(order) if new is early else 0
             while waiting and order[id(waiting[0])] < reached:
                 lost = waiting.pop(0)
                 if lost.text is not None:  # of a picture announced without words there is nothing to write
@@ -129,7 +129,8 @@ def _add(case: Case, new: New, session: str) -> None:
 def _say(case: Case, item: Item, piece: Piece, name: str, session: str, *, alone: bool) -> None:
     draft = piece.draft
     if draft is not None and draft.record is not None:
-        case.plan.binds.append(Bind(draft.record.id, uid=name))
+        if name or not draft.record.shown:
+            case.plan.binds.append(Bind(draft.record.id, uid=name))
         return
     text = item.text if alone and item.canon == piece.canon else piece.canon
     if draft is not None and draft.text is not None and not item.parts and _same_words(draft, piece, masked=bool(item.uid)):

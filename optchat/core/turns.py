@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .drafts import Piece, Unit, assign
+from .drafts import Draft, Piece, Unit, assign
 from .hosttext import masked_end
 from .plan import is_blank
 
@@ -45,6 +45,7 @@ def settle(case: Case, fresh: Sequence[New]) -> None:
             last.unit.pieces = []
             units.remove(last.unit)
     _assign(case, units)
+    _part_known(case, units)
     own = own or _blank_joined(case, last)
     if own and last is not None and last.unit is not None:
         last.unit.pieces = [*(last.unit.pieces or []), *own]
@@ -57,6 +58,17 @@ def _assign(case: Case, units: Sequence[Unit]) -> bool:
     if not case.turn.rewound and assign(units, case.open, oldest_first=False):
         return True
     return assign(units, case.open, oldest_first=case.turn.rewound or case.running is None)
+
+
+def _part_known(case: Case, units: Sequence[Unit]) -> None:
+    """Take apart what a host has joined of a message that is logged and one that no list had shown: an undo can bring that one back."""
+    for unit in units if case.tail else ():
+        if "\n\n" not in unit.canon or any(piece.draft is not None for piece in unit.pieces or ()):
+            continue
+        logged = [draft for draft in case.drafts if draft.record is not None]
+        logged += [Draft.of(record, late=False) for record in case.tail]
+        logged.sort(key=lambda draft: draft.record.id if draft.record is not None else 0)
+        assign([unit], logged, oldest_first=True)
 
 
 def _newest_last(case: Case, units: Sequence[Unit]) -> bool:

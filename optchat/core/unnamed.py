@@ -99,17 +99,25 @@ def _logged_of(after: Sequence[Item], records: Sequence[Record], match: Match) -
     here = match.pairs[-1][1] + 1 if match.pairs else 0
     reached = 0
     for at, item in enumerate(after):
-        if not item.said and here < len(records) and item.key == records[here].key:
-            here, reached = here + 1, at + 1
-        elif item.call and (found := next((k for k in range(here, len(records)) if records[k].key == item.key), None)) is not None:
+        found = next((k for k in range(here, len(records)) if records[k].key == item.key), None) if item.call else None
+        if found is not None:
             here, reached = found + 1, at + 1
+        elif item.call:
+            break  # what follows a new call is new
+        elif reached and here < len(records) and item.key == records[here].key:
+            here, reached = here + 1, at + 1
     return reached
 
 
 def _go_on_in(case: Case, records: Sequence[Record], match: Match) -> None:
-    """What follows a known message without a word of the user's between belongs to that message's session, and not to a branch."""
+    """What follows a known message without a word of the user's between belongs to that message's session, and not to a branch.
+
+    Also keeps what the log has beyond the list.
+    """
     if match.pairs:
-        case.session = records[match.pairs[-1][1]].session
+        last = match.pairs[-1][1]
+        case.session = records[last].session
+        case.tail = [record for record in records[last + 1 :] if record.said]
 
 
 def _anchor(case: Case, flow: Sequence[Item]) -> tuple[int, str] | None:
