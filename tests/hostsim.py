@@ -44,8 +44,9 @@ Message = dict[str, Any]
 class Said:
     """Something that really happened. ``seen``: a hook has shown it; the user's words are told to one before anything else.
 
-    ``loose``: its place cannot be kept. A database that does not hold it was shown first; or a later message of the user's had to be
-    written down when its session was left, and of another branch, before any hook showed this.
+    ``untold``: words of the user's that were announced by nothing but the fact (a picture). ``loose``: its place cannot be kept. A
+    database that does not hold it was shown first; or a later message of the user's had to be written down when its session was left,
+    and of another branch, before any hook showed this.
     """
 
     kind: str
@@ -53,6 +54,7 @@ class Said:
     family: int
     seen: bool = False
     loose: bool = False
+    untold: bool = False
 
 
 @dataclass
@@ -181,7 +183,7 @@ class World:
 
     def _overtaken(self, said: Said) -> bool:
         """Whether what came later is in the log without having been shown: the user's own words are not, they are told at once."""
-        if said.kind in ("user", "note"):
+        if said.kind == "note" or (said.kind == "user" and not said.untold):
             return False
         given_up = {m.text for m in self.store.log if m.unshown or m.kind == "note" or self.branches.get(m.session)}
         later = self.truth[next(k for k, other in enumerate(self.truth) if other is said) :]
@@ -230,6 +232,7 @@ class Agent:
         # Host A announces a message with a picture without a word of it.
         told = flat if world.named or isinstance(turn.text, str) else ""
         truth.seen = truth.seen or bool(told)
+        truth.untold = not told
         self.capture.turn_started(world.mask(told) if world.named else told)
         if turn.end == "die_unsaved":
             self.crash()

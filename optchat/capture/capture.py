@@ -174,7 +174,7 @@ class Capture:
         what = told(user_content) if user_content is not None else None
         form = canon(what.text) if what is not None else None
         fitting = [turn for turn in waiting if (turn.canon == form if form is not None else _ends(last, turn.canon))]
-        fitting = fitting or self._wordless(waiting, form if form is not None else last) or self._by_place(items, waiting)
+        fitting = fitting or self._wordless(waiting, form if form is not None else last) or self._by_place(items, waiting, form)
         fitting = [turn for turn in fitting if not turn.undone] or fitting
         if len(fitting) < 2:
             return fitting[0] if fitting else None
@@ -201,15 +201,16 @@ class Capture:
         logged = {turn.token: self._known.by_turn.get(turn.token) for turn in waiting if turn.wordless}
         return [turn for turn in waiting if turn.wordless and ((record := logged[turn.token]) is None or record.canon == form)]
 
-    def _by_place(self, items: Sequence[Item], waiting: list[_Begun]) -> list[_Begun]:
+    def _by_place(self, items: Sequence[Item], waiting: list[_Begun], form: str | None) -> list[_Begun]:
         """The turn of a list whose text is masked in another way than when it was announced."""
         self._refresh()
         said = [item for item in items if item.said and not item.steer]
         if not said or not said[-1].uid:
             return waiting[-1:]
         waiting = [turn for turn in waiting if not turn.undone] or waiting
-        likest = max(waiting, key=lambda turn: likeness(turn.canon, said[-1].canon), default=None)
-        if likest is not None and likeness(likest.canon, said[-1].canon):
+        words = form or said[-1].canon
+        likest = max(waiting, key=lambda turn: likeness(turn.canon, words), default=None)
+        if likest is not None and likeness(likest.canon, words):
             return [likest]
         turns = {record.turn for record in self._known.by_uid.get(said[-1].uid, ())}
         if turns:

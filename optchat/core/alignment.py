@@ -6,8 +6,8 @@ joined, or left out. Called by ``transcript`` only.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import defaultdict
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -235,7 +235,7 @@ def _greedy(items: Sequence[Item], records: Sequence[Record], explained: Callabl
     spots: dict[str, list[int]] = defaultdict(list)
     for at, record in enumerate(records):
         spots[record.key].append(at)
-    match, reached = Match(), -1
+    match, reached, bounds = Match(), -1, _bounds(items, spots, len(records))
     for at, item in enumerate(items):
         if not item.said:
             here = _next(spots, item.key, reached)
@@ -244,10 +244,36 @@ def _greedy(items: Sequence[Item], records: Sequence[Record], explained: Callabl
             here, rest = _next_said(item.canon, records, spots, reached)
             if rest and not explained(Match(at + 1, rest)):
                 here = None
+        if here is not None and here > bounds[at]:
+            here = None
         if here is not None:
             match.pairs.append((at, here))
             match.old, match.rest, reached = at + 1, rest, here
     return _changed(items, records, match, reached) if match.pairs or begun else match
+
+
+def _bounds(items: Sequence[Item], spots: dict[str, list[int]], size: int) -> list[int]:
+    """The record each item may reach at most, so that no later item is cut off from its own.
+
+    Items and records that occur once pair for certain; of these pairs the longest sequence in which both rise is kept, as in the
+    patience diff, because one message that was logged late must not hide all that follows it.
+    """
+    counts = Counter(item.key for item in items)
+    sure = [(at, spots[item.key][0]) for at, item in enumerate(items) if counts[item.key] == 1 and len(spots.get(item.key, ())) == 1]
+    ends: list[int] = []
+    places: list[int] = []
+    for _, here in sure:
+        place = bisect_left(ends, here)
+        ends[place : place + 1] = [here]
+        places.append(place)
+    kept, wanted = {}, len(ends) - 1
+    for (at, here), place in zip(reversed(sure), reversed(places), strict=True):
+        if place == wanted:
+            kept[at], wanted = here, wanted - 1
+    bounds, bound = [size] * len(items), size
+    for at in range(len(items) - 1, -1, -1):
+        bounds[at] = bound = kept.get(at, bound)
+    return bounds
 
 
 def _next(spots: dict[str, list[int]], key: str, reached: int) -> int | None:

@@ -57,7 +57,8 @@ class Draft:
     @classmethod
     def of(cls, record: Record, *, late: bool) -> Draft:
         """A turn that is logged; if no list has shown it yet, one is awaited."""
-        return cls(record.turn, record.session, record.text or record.canon, kind=record.kind, record=record, late=late)
+        text = record.text or record.canon
+        return cls(record.turn, record.session, text, record.date, kind=record.kind, record=record, late=late)
 
 
 @dataclass(slots=True)

@@ -23,7 +23,10 @@ _SHOWABLE: Final = ("user", "talk", "tool", "echo")
 
 @dataclass(slots=True)
 class Record:
-    """A logged message. ``shown``: a list of the host has shown it; ``size``: characters of its text without outer space."""
+    """A logged message. ``shown``: a list of the host has shown it; ``size``: characters of its text without outer space.
+
+    ``text`` and ``date``: only of one that was not shown when it was logged.
+    """
 
     id: int
     kind: str
@@ -37,6 +40,7 @@ class Record:
     shown: bool
     size: int
     text: str = ""
+    date: str = ""
 
     @classmethod
     def of(cls, message: Message) -> Record | None:
@@ -58,6 +62,7 @@ class Record:
             shown=not message.unshown,
             size=len(message.text.strip()),
             text=message.text if message.unshown else "",
+            date=message.date if message.unshown else "",
         )
 
 

@@ -124,6 +124,7 @@ class Case:
         self.plan = Plan()
         last = known.last_said(turn.session)
         self.drafts = [Draft.of(record, late=record.id < last) for record in known.unshown(turn.session)] + list(drafts)
+        self.drafts.sort(key=lambda draft: draft.date)  # a turn can be written down before an older one whose instance lives
         own = known.by_turn.get(turn.running) if turn.running else None
         self.own = own if own is not None and own.shown else None
         self.running = self.begun if self.own is None else None
