@@ -482,7 +482,7 @@ def test_a_change_of_the_index_file_is_seen_as_new_work(opened):
     before = work.version()
     (memory.root / "index.sqlite").unlink()
     memory._store.total()
-    assert work.version() != before
+    assert work.version()[0] != before[0]  # the count of changes begins anew and may be the same
 
 
 def test_full_text_is_made_by_one_at_a_time_also_if_locks_do_not_work(root, opened):

@@ -176,3 +176,14 @@ def test_a_message_whose_number_is_far_off_is_damage_and_its_number_is_not_gone_
     assert memory.record([Entry(kind="user", text="next")]) == [10]
     assert any("far beyond the log" in line for line in memory.check()["damage"])
     assert opened()._store.total() == 11
+
+
+def test_a_day_file_in_the_wrong_room_invents_nothing(opened, root):
+    write(root, messages=10, levels=0, days=1)
+    (day,) = (root / "main").iterdir()
+    wrong = "".join(f'{{"i":{i},"kind":"user","text":"x","crc":1}}\n' for i in range(30))
+    (root / "tree" / day.name).write_text(wrong)
+    memory = opened()
+    assert memory.record([Entry(kind="user", text="next")]) == [10]
+    assert memory.settle(30)
+    assert memory.check()["disagreements"] == []

@@ -16,6 +16,7 @@ from optchat.core.errors import LockTimeoutError, OptchatError, StoreError
 from optchat.core.records import Entry, Message, Node, clean, encode_message
 from optchat.core.tree import Place
 from optchat.storage import files, store
+from optchat.storage.database import DamagedError
 from optchat.storage.store import Store
 
 
@@ -89,11 +90,13 @@ def test_every_text_of_unicode_comes_back_as_it_was_but_for_lone_surrogates(tmp_
 def test_half_a_character_anywhere_in_an_entry_is_no_reason_to_fail(opened):
     memory = opened()
     half = "\ud83d"
+    generation = memory._store.read(lambda index: index.generation())
     fields = dict.fromkeys(("kind", "text", "date", "session", "uid", "turn", "call", "tool", "author", "platform"), half)
     assert memory.record([Entry(**fields)]) == [0]
     assert memory.record(said(1)) == [1]
     assert texts(memory) == ["\ufffd", "message 0"]
     assert [m.id for m in memory.session_entries(half)] == [0]
+    assert memory._store.read(lambda index: index.generation()) == generation  # it did not have to be made anew
     assert memory.settle(20)
     assert_sound(memory)
 
@@ -421,12 +424,17 @@ def failing_index(*_):
     raise StoreError("cannot use index.sqlite: database or disk is full")
 
 
-def test_an_entry_is_acknowledged_though_the_index_cannot_follow_and_the_index_catches_up(opened, monkeypatch, caplog):
+@pytest.mark.parametrize("error", [StoreError("the disk is full"), DamagedError("a page is damaged"), TypeError("None is no number"), MemoryError()])
+def test_an_entry_is_acknowledged_though_the_index_cannot_follow_and_the_index_catches_up(opened, monkeypatch, caplog, error):
     memory = opened()
+
+    def fail(*_):
+        raise error
+
     with monkeypatch.context() as patch, caplog.at_level(logging.WARNING):
-        patch.setattr(store.Index, "add_messages", failing_index)
+        patch.setattr(store.Index, "add_messages", fail)
         assert memory.record(said(2)) == [0, 1]
-    assert "will catch up" in caplog.text
+    assert len(caplog.records) == 1
     assert memory.record(said(1, 2)) == [2]
     assert texts(memory) == words(3)
     assert_sound(memory)
