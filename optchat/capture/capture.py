@@ -170,7 +170,10 @@ class Capture:
         """Which of our turns a list belongs to: its hook may come late, when the next turn has begun."""
         with self._turns_lock:
             waiting = [turn for turn in self._turns if not turn.over]
-        last = next((item.canon for item in reversed(items) if item.said and not item.steer), "")
+        own = next((item for item in reversed(items) if item.said and not item.steer), None)
+        last = own.canon if own is not None else ""
+        if own is not None and own.parts:  # where a picture is announced without words, no other turn can be its
+            waiting = [turn for turn in waiting if turn.wordless] or waiting
         what = told(user_content) if user_content is not None else None
         form = canon(what.text) if what is not None else None
         fitting = [turn for turn in waiting if (turn.canon == form if form is not None else _ends(last, turn.canon))]

@@ -74,13 +74,15 @@ class Unit:
     """A new message in the user's role: its canonical text as far as it is new.
 
     ``parts``: its content was a list. ``masked``: its host hides secrets, and names its messages. ``ahead``: it ends a list that may
-    be shown before the turn it opens is announced.
+    be shown before the turn it opens is announced. ``worded``: it is no message that was announced without words: it is text, and did
+    not come out of a database, which keeps no pictures.
     """
 
     canon: str
     parts: bool = False
     masked: bool = False
     ahead: bool = False
+    worded: bool = False
     pieces: list[Piece] | None = None
 
 
@@ -151,6 +153,7 @@ class _Split:
     def __init__(self, unit: Unit, drafts: Sequence[Draft], *, newest: bool) -> None:
         self.parts = unit.canon.split("\n\n") if unit.canon else []
         self.masked = unit.masked
+        self.worded = unit.worded
         self.drafts = drafts
         self.newest = newest
         self.words = [draft.canon.split("\n\n") if draft.canon else [] for draft in drafts]
@@ -191,7 +194,7 @@ class _Split:
         """How many parts a draft may take of those that are left."""
         draft, size = self.drafts[at], len(self.words[at])
         if draft.wordless:
-            return range(1, left + 1)
+            return () if self.worded else range(1, left + 1)
         if not size or size > left:
             return ()
         span = self._span(here, size)
@@ -218,7 +221,7 @@ def _pair_by_place(units: Sequence[Unit], drafts: Sequence[Draft], *, oldest_fir
 
     for k in range(len(units) - 1, -1, -1):  # a picture's text is known only once the host has reloaded it
         unit = units[k]
-        if unit.pieces is None and not unit.ahead:
+        if unit.pieces is None and not unit.ahead and not unit.worded:
             silent = [drafts[at] for at in free(k) if drafts[at].wordless]
             parts = unit.canon.split("\n\n")
             if len(silent) > 1 and len(silent) == len(parts) and _unpaired_around(units, k) == 1:

@@ -98,7 +98,8 @@ class New:
     @classmethod
     def whole(cls, item: Item, *, named: bool = False) -> New:
         """All of an item."""
-        unit = Unit(item.canon, parts=item.parts, masked=named) if item.said and not item.steer else None
+        said = item.said and not item.steer
+        unit = Unit(item.canon, parts=item.parts, masked=named, worded=_is_worded(item, named=named)) if said else None
         return cls(item, names=(item.uid, *item.absorbed) if item.uid else (), unit=unit)
 
     @classmethod
@@ -106,7 +107,7 @@ class New:
         """What an item has gained since it was logged."""
         names = item.absorbed or (item.uid,)
         if item.said:
-            return cls(item, names=names, unit=Unit(rest, masked=named))
+            return cls(item, names=names, unit=Unit(rest, masked=named, worded=_is_worded(item, named=named)))
         return cls(item, text=rest, names=names)
 
 
@@ -152,6 +153,10 @@ class Case:
     def is_live(self, item: Item) -> bool:
         """Whether the host has not saved a message yet: only such a one can be shown before its turn is announced."""
         return not item.uid if self.named else not item.stamp
+
+
+def _is_worded(item: Item, *, named: bool) -> bool:
+    return not (named or item.parts or item.stamp)
 
 
 def new_after(flow: Sequence[Item], match: Match) -> list[New]:
