@@ -20,7 +20,7 @@ _DAY: Final = r"(?P<{}>[0-3]?\d)(?:st|nd|rd|th)?"
 _YEAR: Final = r"(?P<{}>(?:19|20)\d\d)"
 
 _NAMED: Final = re.compile(
-    r"(?<![0-9A-Za-z])(?:"
+    r"(?<![0-9A-Za-z.])(?:"
     # 2023-06-03, 2023/6/3, 2023年6月3日; 2023-06, 2023年6月
     rf"{_YEAR.format('y1')}[-/.年]\s?(?P<m1>[01]?\d)(?:[-/.月]\s?(?P<d1>[0-3]?\d))?(?!\d)"
     # 3.6.2023, which is never the sixth of March

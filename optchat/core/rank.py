@@ -61,13 +61,9 @@ def shortlist(clues: Iterable[Clue], total: int, most: int) -> list[int]:
     score: dict[int, float] = {}
     for clue in clues:
         for at, worth in _lifted(dict.fromkeys(near.intersection(clue.ids), clue.worth)).items():
-            score[at] = score.get(at, 0.0) + worth
-    listed: list[int] = []
-    for _, alike in groupby(_falling(score), key=score.__getitem__):
-        listed.extend(id_ for id_ in islice(alike, _ALIKE) if 0 <= id_ < total)
-        if len(listed) >= most:
-            break
-    return listed[:most]
+            if 0 <= at < total:
+                score[at] = score.get(at, 0.0) + worth
+    return _best(score, most)
 
 
 def _anchors(clues: Iterable[Clue]) -> list[int]:
@@ -86,13 +82,19 @@ def _anchors(clues: Iterable[Clue]) -> list[int]:
     for clue in by_worth:
         for id_ in several.intersection(clue.ids):
             held[id_] = held.get(id_, 0.0) + clue.worth
-        held.update((id_, clue.worth) for id_ in islice((id_ for id_ in clue.ids if id_ not in several), _ANCHORS))
-    return _falling(held)[:_ANCHORS]
+        held.update((id_, clue.worth) for id_ in islice((id_ for id_ in clue.ids if id_ not in several), _ALIKE))
+    return _best(held, _ANCHORS)
 
 
-def _falling(score: Mapping[int, float]) -> list[int]:
-    """The messages by falling score, of equals the newest first."""
-    return sorted(sorted(score, reverse=True), key=score.__getitem__, reverse=True)
+def _best(score: Mapping[int, float], most: int) -> list[int]:
+    """The messages by falling score, of equals the newest first, and not too many of those."""
+    falling = sorted(sorted(score, reverse=True), key=score.__getitem__, reverse=True)
+    best: list[int] = []
+    for _, alike in groupby(falling, key=score.__getitem__):
+        best.extend(islice(alike, _ALIKE))
+        if len(best) >= most:
+            break
+    return best[:most]
 
 
 def rank(candidates: Sequence[Candidate], worths: Mapping[str, float], mean_chars: float) -> dict[int, float]:
