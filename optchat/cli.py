@@ -248,7 +248,8 @@ def _compact(args: argparse.Namespace) -> int:
     from .commands.progress import Bars
     from .commands.show import compacted_text
 
-    with Bars() as bars, _open(args, bars=bars, compact=True) as memory:
+    # Without the thread: it would begin before the lines there were are counted.
+    with Bars() as bars, _open(args, bars=bars) as memory:
         before = memory.status()
         done = memory.settle(progress=bars)
         after = memory.status()

@@ -23,8 +23,8 @@ sys.path[:0] = [str(HERE), str(HERE / "tests")]
 
 from capturestore import MemoryStore  # noqa: E402
 
-from optchat.capture.capture import Capture
-from optchat.memory import Memory
+from optchat.capture.capture import Capture  # noqa: E402
+from optchat.memory import Memory  # noqa: E402
 
 REPLY = "The import stopped at row 1,204 because the invoice has no number; I have put the row aside and gone on with the others. " * 3
 

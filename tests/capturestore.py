@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta, timezone
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from optchat.capture.store import Batch, News
-from optchat.core.drafts import Draft
 from optchat.core.errors import StoreError
 from optchat.core.known import Fork
 from optchat.core.records import Entry, Message
+
+if TYPE_CHECKING:
+    from optchat.core.drafts import Draft
 
 
 class Mark(NamedTuple):

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from soundness import assert_sound
 
 from optchat.core.settings import Settings
 from optchat.memory import Memory
@@ -83,14 +84,6 @@ def opened(root, clock):
     yield open_
     for memory in memories:
         memory.close()
-
-
-def assert_sound(memory):
-    """Nothing of the truth is damaged, and all that is derived from it agrees with it."""
-    report = memory.check()
-    assert report["damage"] == []
-    assert report["disagreements"] == []
-    return report
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import os
 
 import pytest
 from children import unprivileged
-from conftest import assert_sound
+from soundness import assert_sound
 
 from optchat.core.errors import AddressError, OptchatError, StoreError
 from optchat.core.records import Entry
@@ -32,7 +32,7 @@ def assert_helps(error, *parts):
 # -- texts
 
 
-@pytest.mark.parametrize("text", ["", " ", "\n", "\x00", "\x00" * 1000, "\ud83d", "\udc00\ud83d", "\ufffe\uffff", "\u2028\u2029\x85", "a\r\nb", "\x1b[31m", "{\"i\":0}", "🏳️‍🌈" * 50, "e\u0301" * 50])
+@pytest.mark.parametrize("text", ["", " ", "\n", "\x00", "\x00" * 1000, "\ud83d", "\udc00\ud83d", "\ufffe\uffff", "\u2028\u2029\x85", "a\r\nb", "\x1b[31m", '{"i":0}', "🏳️‍🌈" * 50, "e\u0301" * 50])
 def test_any_text_is_logged_shown_opened_and_found_again(memory, text):
     memory.record([Entry(kind="user", text="before"), Entry(kind="echo", text=text), Entry(kind="user", text="after")])
     assert memory.settle(30)

@@ -5,7 +5,7 @@ import json
 import sqlite3
 
 import pytest
-from conftest import assert_sound
+from soundness import assert_sound
 
 from optchat.core.records import Entry, Node, encode_node
 from optchat.core.settings import Settings

@@ -6,7 +6,7 @@ import time
 import faults
 import pytest
 from children import children
-from conftest import assert_sound
+from soundness import assert_sound
 
 from optchat.compaction import compactor as module
 from optchat.compaction.compactor import Compactor, Job, Options

@@ -20,7 +20,7 @@ INSTEAD = {
     "git clone https://github.com/optchat/optchat && cd optchat": "git clone -q {checkout} optchat && cd optchat && test -x scripts/demo",
     "scripts/test": "scripts/test --quick --collect-only -q tests/test_docs.py",
     "scripts/check": "scripts/check --quick --collect-only -q tests/test_docs.py",
-    "scripts/bench.py": "{python} scripts/bench.py --sizes 200 --rounds 3 --json",
+    "scripts/bench.py": "{python} scripts/bench.py --sizes 2000 --rounds 3 --json",
 }
 
 

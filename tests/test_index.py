@@ -6,9 +6,9 @@ import sqlite3
 
 import pytest
 from children import children
-from conftest import assert_sound
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from soundness import assert_sound
 
 from optchat.core.errors import OptchatError
 from optchat.core.records import Entry, Node

@@ -5,7 +5,7 @@ import json
 import faults
 import pytest
 from children import children
-from conftest import assert_sound
+from soundness import assert_sound
 
 from optchat.core.records import Entry
 from optchat.core.render import FRAME_CHARS, weigh

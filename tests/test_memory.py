@@ -6,8 +6,8 @@ import time
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from conftest import assert_sound
 from freezegun import freeze_time
+from soundness import assert_sound
 
 import optchat
 from optchat.core.errors import OptchatError

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from children import children
-from conftest import assert_sound
+from soundness import assert_sound
 
 from optchat.core.records import Entry
 from optchat.core.settings import Settings

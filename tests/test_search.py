@@ -1,7 +1,7 @@
 """Finding messages by their words, in any language, whatever became of the index."""
 
 import pytest
-from conftest import assert_sound
+from soundness import assert_sound
 
 from optchat.core.errors import OptchatError
 from optchat.core.records import Entry

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 import faults
 import pytest
-from conftest import assert_sound
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from soundness import assert_sound
 
 from optchat.core.errors import LockTimeoutError, OptchatError, StoreError
 from optchat.core.records import Entry, Message, Node, clean, encode_message
