@@ -154,7 +154,7 @@ def home_of(args: argparse.Namespace) -> Path:
     return Path(args.home or os.environ.get("HERMES_HOME") or "~/.hermes").expanduser()
 
 
-def _open(args: argparse.Namespace, *, bars: Bars, compact: bool = False, create: bool = False) -> Memory:
+def _open(args: argparse.Namespace, *, bars: Bars, create: bool = False) -> Memory:
     """The memory of this home. Only ``create`` makes one: a typing mistake in --home must not open a second, empty memory."""
     from .core.errors import StoreError
 
@@ -168,7 +168,7 @@ def _open(args: argparse.Namespace, *, bars: Bars, compact: bool = False, create
         raise StoreError(f"there is no memory in {home} yet", path=home, hint=f"{start}. To see one: optchat demo")
     from .memory import Memory
 
-    memory = Memory.open(root, compact=compact, progress=bars)
+    memory = Memory.open(root, compact=False, progress=bars)
     if args.optchat_action != "status":  # which shows them among its facts
         for warning in memory.warnings:
             _complain(f"{root / 'config.json'}: {warning}")

@@ -31,7 +31,7 @@ WORDS = """
 please check the booking import again because three invoices from Tuesday are missing and the retry in optchat/core/view.py line 42
 failed with TimeoutError after 30 s so we decided to keep Postgres 16 move the deadline to 12 June tell Maria about migration_0042
 and look at 10.3.4.5 before the release
-""".split()
+""".split()  # noqa: SIM905 -- forty words read better as the sentence they are
 TURN = ("user", "talk", "tool", "echo", "tool", "echo", "talk", "talk")
 
 
