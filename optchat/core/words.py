@@ -82,10 +82,10 @@ def counted(text: str, wanted: Container[str], date: str = "") -> dict[str, int]
     return found
 
 
-def asked(query: str) -> dict[str, float]:
+def asked(query: str, *, functions: bool = False) -> dict[str, float]:
     """The terms of a query and what each weighs, in the order of the query; empty where it asks for nothing.
 
-    Function words are left out unless there is nothing else. The parts of a whole weigh half, and so do pairs that share their
+    Function words are left out, unless ``functions`` asks for them. The parts of a whole weigh half, and so do pairs that share their
     signs with other pairs: else a single word would count as several that agree.
     """
     if len(query) > ASKED_CHARS:
@@ -93,11 +93,11 @@ def asked(query: str) -> dict[str, float]:
     every = dict.fromkeys(named_terms(query), 1.0)
     function: set[str] = set()
     for run in _runs(query):
-        if run.lower() in _FUNCTION_WORDS and run not in _NAMES_TOO:
+        if not functions and run.lower() in _FUNCTION_WORDS and run not in _NAMES_TOO:
             function.add(_weighed(run)[0][0])
         for term, weight in _weighed(run):
             every[term] = max(every.get(term, 0.0), weight)
-    found = {term: weight for term, weight in every.items() if term not in function} or every
+    found = {term: weight for term, weight in every.items() if term not in function}
     if len(found) > ASKED_TERMS:
         both_ends = [*found][: ASKED_TERMS // 2] + [*found][-ASKED_TERMS // 2 :]
         found = {term: found[term] for term in both_ends}

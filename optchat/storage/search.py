@@ -93,7 +93,7 @@ class Search:
 
     def find(self, query: str, limit: int) -> list[int]:
         """Ids of messages that hold the query's words, those with the most and rarest of them first, of equals the newest."""
-        asked = words.asked(query)
+        asked = words.asked(query) or words.asked(query, functions=True)
         found = self.look_up(asked)
         held: dict[int, float] = {}
         for term, posting in found.postings.items():
