@@ -15,7 +15,7 @@ from .hostlist import key_of
 from .hosttext import joined, without_end, without_start
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterator, Sequence
 
     from .hostlist import Item
     from .known import Record
@@ -60,11 +60,13 @@ def align(
     cut: bool,
     own: int | None = None,
     sure: bool = False,
+    calls: Container[str] = (),
 ) -> Match:
     """How much of ``items`` is in ``records``.
 
     ``explained``: whether what a match leaves as new is what the open turns lead us to expect. ``cut``: the items begin in the
     middle, after a summary. ``own``: the record of the running turn, when it is logged in part; ``sure``: the list is that turn's.
+    ``calls``: keys of calls and results that are logged, be it where the session does not see them.
     """
     if not records or not items:
         return Match()
@@ -80,7 +82,7 @@ def align(
             return match
         if tried > _ENDS_MAX:
             break
-    return _greedy(items, records, explained)
+    return _greedy(items, records, explained, calls)
 
 
 def _runs(sequence: Sequence[Item | Record]) -> list[_Run]:
@@ -209,7 +211,7 @@ def _after_own(items: Sequence[Item], records: Sequence[Record], own: int, *, su
         return None
     if not _is_own(items[at], records, own, sure=sure):
         return None
-    inner = _greedy(items[at + 1 :], records[own + 1 :], lambda _: False, begun=True)
+    inner = _greedy(items[at + 1 :], records[own + 1 :], lambda _: False, (), begun=True)
     pairs = [(at, own), *((at + 1 + k, own + 1 + n) for k, n in inner.pairs)]
     joined_before = without_end(items[at].canon, records[own].canon)
     before, known = items[at - 1] if at else None, records[own - 1] if own else None
@@ -230,13 +232,18 @@ def _is_own(item: Item, records: Sequence[Record], own: int, *, sure: bool) -> b
     return sure and all(record.key != item.key for record in records[:own])
 
 
-def _greedy(items: Sequence[Item], records: Sequence[Record], explained: Callable[[Match], bool], *, begun: bool = False) -> Match:
+def _greedy(
+    items: Sequence[Item], records: Sequence[Record], explained: Callable[[Match], bool], calls: Container[str], *, begun: bool = False
+) -> Match:
     """Everything is known up to the last item that continues the records in their order; ``begun``: they begin at the same place."""
     spots: dict[str, list[int]] = defaultdict(list)
     for at, record in enumerate(records):
         spots[record.key].append(at)
-    match, reached, bounds = Match(), -1, _bounds(items, spots, len(records))
-    for at, item in enumerate(items):
+    called = max((at for at, item in enumerate(items) if item.call and (item.key in spots or item.key in calls)), default=-1)
+    # The first call after those is new, and so are all things after it: words that were said before are said again.
+    end = next((at for at in range(called + 1, len(items)) if items[at].call), len(items))
+    match, reached, bounds = Match(), -1, _bounds(items[:end], spots, len(records))
+    for at, item in enumerate(items[:end]):
         if not item.said:
             here = _next(spots, item.key, reached)
             rest = ""
@@ -249,7 +256,19 @@ def _greedy(items: Sequence[Item], records: Sequence[Record], explained: Callabl
         if here is not None:
             match.pairs.append((at, here))
             match.old, match.rest, reached = at + 1, rest, here
+    if end < len(items) and (shorter := _without_opening(items[:end], match)) is not None and explained(shorter):
+        return shorter
     return _changed(items, records, match, reached) if match.pairs or begun else match
+
+
+def _without_opening(items: Sequence[Item], match: Match) -> Match | None:
+    """The match without what is right before a new call, if it is of the user's: it opens that call's turn, and may be new as well."""
+    at = len(items) - 1
+    while at >= 0 and not items[at].said and not items[at].call:
+        at -= 1
+    if at < 0 or not items[at].said or match.old <= at or match.rest:
+        return None
+    return Match(at, pairs=[pair for pair in match.pairs if pair[0] < at])
 
 
 def _bounds(items: Sequence[Item], spots: dict[str, list[int]], size: int) -> list[int]:

@@ -100,7 +100,10 @@ class _View:
 
 
 class Known:
-    """The records of one family of sessions, in log order. ``steers``: how many messages in the middle of a turn have a key."""
+    """The records of one family of sessions, in log order.
+
+    ``steers``: how many messages in the middle of a turn have a key. ``calls``: keys of all calls and results with an id.
+    """
 
     def __init__(self) -> None:
         self.records: list[Record] = []
@@ -108,6 +111,7 @@ class Known:
         self.by_turn: dict[str, Record] = {}
         self.settled: set[str] = set()
         self.steers: Counter[str] = Counter()
+        self.calls: set[str] = set()
         self._by_id: dict[int, Record] = {}
         self._forks: dict[str, Fork] = {}
         self._views: dict[str, _View] = {}
@@ -128,6 +132,8 @@ class Known:
                 self.by_turn[record.turn] = record
             if record.steer:
                 self.steers[record.key] += 1
+            elif message.call:
+                self.calls.add(record.key)
             for view in self._views.values():
                 view.add(record)
 

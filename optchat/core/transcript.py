@@ -70,7 +70,7 @@ def _is_known(case: Case, flow: Sequence[Item], records: Sequence[Record]) -> bo
         return all(not item.said or not item.uid or item.uid in case.known.by_uid for item in flow)
     gap = max((at for at, item in enumerate(flow) if item.kind == "gap"), default=-1)
     flow = flow[gap + 1 :]
-    match = align(flow, records, lambda _: False, cut=gap >= 0)
+    match = align(flow, records, lambda _: False, cut=gap >= 0, calls=case.known.calls)
     return match.old == len(flow) and not match.rest
 
 

@@ -55,7 +55,7 @@ _Read = tuple[list[New], Match, list[Item]]
 def _after_known(case: Case, flow: list[Item], records: Sequence[Record], *, cut: bool) -> _Read:
     flow = [item for item in flow if not item.again]
     own = None if case.own is None else next((at for at in range(len(records) - 1, -1, -1) if records[at] is case.own), None)
-    match = align(flow, records, lambda m: explained(case, new_after(flow, m)), cut=cut, own=own, sure=case.turn.sure)
+    match = align(flow, records, lambda m: explained(case, new_after(flow, m)), cut=cut, own=own, sure=case.turn.sure, calls=case.known.calls)
     case.plan.firm = match.firm
     _go_on_in(case, records, match)
     return new_after(flow, match), match, flow
@@ -67,7 +67,7 @@ def _with_own(case: Case, flow: list[Item], records: Sequence[Record], anchor: t
     before = [item for item in flow[:at] if not item.again]
     if remainder:
         before.append(cut_short(flow[at], remainder))
-    match = align(before, records, lambda m: explained(case, new_after(before, m)), cut=cut)
+    match = align(before, records, lambda m: explained(case, new_after(before, m)), cut=cut, calls=case.known.calls)
     _go_on_in(case, records, match)
     assert case.running is not None
     if (again := _taken_for_another(case, flow[at + 1 :], records, match)) is not None:
