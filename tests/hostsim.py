@@ -88,11 +88,14 @@ class Turn:
 class World:
     """One memory, one database of the host, and everything that was said."""
 
-    def __init__(self, flavour: str, store: Any, *, keep: int = 4, rotate: bool = False) -> None:
+    def __init__(self, flavour: str, store: Any, *, keep: int = 4, rotate: bool = False, calls: str = "unique") -> None:
+        """``keep``: messages a compression leaves at the end. ``rotate``: it opens a new session. ``calls``: their ids are unique; or
+        ``counted``, in each turn call_0, call_1 and so on; or ``equal`` for equal calls, which all are, and so are their results."""
         self.flavour = flavour
         self.store = store
         self.keep = keep
         self.rotate = rotate
+        self.calls = calls
         self.truth: list[Said] = []
         self.rows: dict[str, list[Message]] = {}
         self.families: dict[str, int] = {}
@@ -246,13 +249,17 @@ class Agent:
         self.flush()
         if turn.before:
             self.steer(turn.before)
+        self.calls = 0
         for step in turn.steps:
             self.step(step)
         self.finish(turn, flat)
 
     def step(self, step: Step) -> None:
-        world, call = self.world, f"call_{self.world.number()}"
-        arguments = f'{{"n": {world.count}, "key": "sk-key{world.count}"}}'
+        world, number = self.world, self.world.number()
+        call = {"unique": f"call_{number}", "counted": f"call_{self.calls}", "equal": f"call_{step.tool}"}[world.calls]
+        number = 0 if world.calls == "equal" else number
+        self.calls += 1
+        arguments = f'{{"n": {number}, "key": "sk-key{number}"}}'
         message: Message = {
             "role": "assistant",
             "content": step.talk,
@@ -263,7 +270,7 @@ class Agent:
         if step.talk:
             message["said"].append(world.say("talk", step.talk, self.session))
         message["said"].append(world.say("tool", f"{step.tool} {arguments}", self.session))
-        output = f'{{"output": "result {world.count}"}}'
+        output = f'{{"output": "result {number}"}}'
         logged = f"({step.tool}: shown from memory)" if step.tool.startswith("optchat_") else output
         result: Message = {"role": "tool", "name": step.tool, "tool_name": step.tool, "content": output, "tool_call_id": call}
         result["said"] = [world.say("echo", logged, self.session)]

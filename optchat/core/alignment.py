@@ -66,7 +66,7 @@ def align(
 
     ``explained``: whether what a match leaves as new is what the open turns lead us to expect. ``cut``: the items begin in the
     middle, after a summary. ``own``: the record of the running turn, when it is logged in part; ``sure``: the list is that turn's.
-    ``calls``: keys of calls and results that are logged, be it where the session does not see them.
+    ``calls``: keys of calls that are logged, be it where the session does not see them.
     """
     if not records or not items:
         return Match()
@@ -77,7 +77,7 @@ def align(
     if (end := _within(runs, known, cut=cut)) is not None:
         return Match(old=len(items), pairs=_pairs(runs, known[:end]))
     for tried, (match, last) in enumerate(_ends(items, runs, known, cut=cut)):
-        if explained(match) and not _repeats(items[match.old :], records):
+        if explained(match) and not _repeats(items[match.old :], items, records):
             match.pairs = [(at, here) for at, here in _pairs(runs[: last + 1], known) if at < match.old]
             return match
         if tried > _ENDS_MAX:
@@ -133,10 +133,14 @@ def _last_within(run: _Run, known: _Run, *, single: bool, cut: bool) -> bool:
     return without_start(known.canon, run.canon) is not None or (single and cut and without_end(known.canon, run.canon) is not None)
 
 
-def _repeats(new: Sequence[Item], records: Sequence[Record]) -> bool:
-    """Whether what would be new has tool calls that are known: then it is not new, and the match is a chance likeness."""
-    calls = {item.key for item in new if item.call}
-    return bool(calls) and any(record.key in calls for record in records)
+def _repeats(new: Sequence[Item], items: Sequence[Item], records: Sequence[Record]) -> bool:
+    """Whether calls would be new that occur no oftener than in the log: then they are not, and the match is a chance likeness."""
+    calls = {item.key for item in new if item.kind == "tool"}
+    if not calls:
+        return False
+    logged = Counter(record.key for record in records if record.kind == "tool")
+    shown = Counter(item.key for item in items if item.kind == "tool")
+    return any(shown[key] <= logged[key] for key in calls)
 
 
 def _ends(items: Sequence[Item], runs: list[_Run], known: list[_Run], *, cut: bool) -> Iterator[tuple[Match, int]]:
@@ -239,9 +243,10 @@ def _greedy(
     spots: dict[str, list[int]] = defaultdict(list)
     for at, record in enumerate(records):
         spots[record.key].append(at)
-    called = max((at for at, item in enumerate(items) if item.call and (item.key in spots or item.key in calls)), default=-1)
+    made = [at for at, item in enumerate(items) if item.kind == "tool"]
+    called = max((at for at in made if items[at].key in spots or items[at].key in calls), default=-1)
     # The first call after those is new, and so are all things after it: words that were said before are said again.
-    end = next((at for at in range(called + 1, len(items)) if items[at].call), len(items))
+    end = next((at for at in made if at > called), len(items))
     match, reached, bounds = Match(), -1, _bounds(items[:end], spots, len(records))
     for at, item in enumerate(items[:end]):
         if not item.said:

@@ -13,7 +13,7 @@ from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
 
-from .hosttext import RESULT_STUB, canon, is_error, split_steers, split_summary, spoken, told, without_restatement
+from .hosttext import RESULT_STUB, canon, has_mask, is_error, split_steers, split_summary, spoken, told, without_restatement
 from .records import clean
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ STEER: Final = "steer"
 HOST: Final = "host"
 """The author of a reply that is a server's error passed on as speech."""
 OWN_TOOLS: Final = "optchat_"
+_FIRM_MAX: Final = 500
+"""Characters of a call that no host shortens: when it compresses, one of them cuts the texts in longer ones."""
 
 _NOTICES: Final = ("failed_turn", "hidden", "auto_continue", "model_switch", "personality_switch")
 """``display_kind`` of rows a host wrote in the user's or the agent's name."""
@@ -63,16 +65,25 @@ class Item:
 
 
 def key_of(kind: str, text: str, *, call: str = "", said: bool = False, steer: bool = False) -> str:
-    """What an entry is recognised by: the tool call's id, the user's canonical text, or any other text without outer space."""
+    """What an entry is recognised by: the tool call's id, the user's canonical text, or any other text without outer space.
+
+    Some servers name the calls of each turn call_0, call_1 and so on, and some hosts give equal calls equal ids. So a call's own words
+    count too, but where a host may have shortened or masked them.
+    """
     if steer:
         return f"steer|{call}|{canon(text)}"
     if said:
         return f"said|{canon(text)}"
-    if call:
-        return f"{kind}#{call}"
     text = clean(text.strip())
+    if call:
+        firm = kind == "tool" and len(text) <= _FIRM_MAX and not has_mask(text)
+        return f"{kind}#{call}|{_digest(text)}" if firm else f"{kind}#{call}"
     # Results are large and kept for every message of a session: sixteen bytes stand for them.
-    return f"{kind}|{text}" if len(text) <= 64 else f"{kind}={blake2b(text.encode(), digest_size=16).hexdigest()}"
+    return f"{kind}|{text}" if len(text) <= 64 else f"{kind}={_digest(text)}"
+
+
+def _digest(text: str) -> str:
+    return blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def read_message(message: object) -> list[Item]:

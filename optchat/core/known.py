@@ -39,6 +39,7 @@ class Record:
     steer: bool
     shown: bool
     size: int
+    call: str = ""
     text: str = ""
     date: str = ""
 
@@ -61,6 +62,7 @@ class Record:
             steer=steer,
             shown=not message.unshown,
             size=len(message.text.strip()),
+            call=message.call,
             text=message.text if message.unshown else "",
             date=message.date if message.unshown else "",
         )
@@ -102,7 +104,7 @@ class _View:
 class Known:
     """The records of one family of sessions, in log order.
 
-    ``steers``: how many messages in the middle of a turn have a key. ``calls``: keys of all calls and results with an id.
+    ``steers``: how many messages in the middle of a turn have a key. ``calls``: keys of all calls.
     """
 
     def __init__(self) -> None:
@@ -132,7 +134,7 @@ class Known:
                 self.by_turn[record.turn] = record
             if record.steer:
                 self.steers[record.key] += 1
-            elif message.call:
+            elif record.kind == "tool":
                 self.calls.add(record.key)
             for view in self._views.values():
                 view.add(record)

@@ -60,7 +60,7 @@ def _gained(case: Case, item: Item, records: list[Record]) -> list[New]:
             return [New.whole(item, named=True)]
         if unknown and (rest := item.text.strip()[sum(record.size for record in spoken) :].strip()):
             return [New(item, text=rest, names=unknown)]
-    elif item.kind == "tool" and item.call and all(record.key != item.key for record in records):
+    elif item.kind == "tool" and item.call and all(record.call != item.call for record in records):
         return [New.whole(item, named=True)]
     case.plan.binds += [Bind(records[-1].id, uid=name) for name in unknown]
     return []
