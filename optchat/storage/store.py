@@ -13,7 +13,7 @@ import threading
 import time
 from dataclasses import fields as fields_of
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from ..core.errors import LockTimeoutError, OptchatError, StoreError
 from ..core.records import (
@@ -50,6 +50,15 @@ T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
+class _End(NamedTuple):
+    """Where an index ends: its generation and messages, and the bytes known of the day file with the newest one ("": whatever)."""
+
+    generation: int
+    total: int
+    name: str
+    known: int
+
+
 class Store:
     """Messages and nodes on disk. Any number of stores, in any process, may share one directory."""
 
@@ -65,7 +74,7 @@ class Store:
         self._holder = 0  # the thread that holds the lock
         self._closed = False
         self._suspect = False  # the index was found damaged; it is made anew at the next lock
-        self._end = (0, 0)  # generation of the index and messages in it when it was last seen to end right
+        self._end = _End(0, 0, "", 0)  # how the index stood when it was last seen to end right
         self._near_names = 0, ("", "", "")
         self._torn: dict[tuple[str, str], tuple[int, int]] = {}  # (size, known) of day files that end in a torn line
         self._failed: list[Message] = []  # the last batch, if it could not be written
@@ -126,7 +135,7 @@ class Store:
                 raise
             if spots:
                 self.tell_index(lambda index: _describe_messages(index, messages, spots))
-                self._end = self._generation, first + len(messages)
+                self._end = _End(self._generation, first + len(messages), spots[-1].name, spots[-1].offset + spots[-1].length + 1)
         return [*landed, *messages]
 
     def _landed(self, entries: list[Entry]) -> list[Message]:
@@ -379,9 +388,11 @@ class Store:
 
     def _ends_right(self, state: State) -> bool:
         """Whether the newest message is the one the index says. If not, the next would get a number that is taken or far away."""
-        if (state.generation, state.total) == self._end:
+        seen = self._end
+        if state[:2] == seen[:2] and (not seen.name or state.known.get(("main", seen.name)) == seen.known):
             return True
         newest = self._index.newest()
+        end_of = ("", 0)
         if newest is None:
             right = not any(known for (room, _), known in state.known.items() if room == "main")
         else:
@@ -392,8 +403,9 @@ class Store:
                 claimed = _id_in(self.main.read(spot))
             after = files.read_at(path, end, min(known - end, _AFTER_MAX)).splitlines() if known > end else []
             right = claimed == id_ and not any((_id_in(line) or 0) > id_ for line in after)
+            end_of = (spot.name, known)
         if right:
-            self._end = state.generation, state.total
+            self._end = _End(state.generation, state.total, *end_of)
         else:
             logger.warning("optchat: %s is wrong about the newest message; it is made anew", self._index_path)
         return right
@@ -446,7 +458,7 @@ class Store:
             self._fill_index()
         self._suspect = False
         self._generation = self._index.generation()
-        self._end = self._generation, self._index.total()
+        self._end = _End(self._generation, self._index.total(), "", 0)
         self._texts.clear()
         self._torn.clear()
 
