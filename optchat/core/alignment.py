@@ -24,6 +24,10 @@ _ENDS_MAX: Final = 64
 """Places tried for the end of what is known. More occur only where the same few words were said over and over."""
 
 
+_Spots = dict[str, list[int]]
+"""Where among the records a key occurs, in rising order."""
+
+
 @dataclass(slots=True)
 class Match:
     """The first ``old`` items are known, but for what ``rest`` adds to the last of them. ``pairs``: item and record by index.
@@ -240,30 +244,36 @@ def _greedy(
     items: Sequence[Item], records: Sequence[Record], explained: Callable[[Match], bool], calls: Container[str], *, begun: bool = False
 ) -> Match:
     """Everything is known up to the last item that continues the records in their order; ``begun``: they begin at the same place."""
-    spots: dict[str, list[int]] = defaultdict(list)
+    spots: _Spots = defaultdict(list)
     for at, record in enumerate(records):
         spots[record.key].append(at)
+    match = _paired(items, records, spots, explained)
+    paired = {at for at, _ in match.pairs}
     made = [at for at, item in enumerate(items) if item.kind == "tool"]
-    called = max((at for at in made if items[at].key in spots or items[at].key in calls), default=-1)
+    called = max((at for at in made if at in paired or (items[at].key in calls and items[at].key not in spots)), default=-1)
     # The first call after those is new, and so are all things after it: words that were said before are said again.
     end = next((at for at in made if at > called), len(items))
-    match, reached, bounds = Match(), -1, _bounds(items[:end], spots, len(records))
-    for at, item in enumerate(items[:end]):
+    if end < len(items):
+        match = _paired(items[:end], records, spots, explained)
+        if (shorter := _without_opening(items[:end], match)) is not None and explained(shorter):
+            return shorter
+    reached = match.pairs[-1][1] if match.pairs else -1
+    return _changed(items, records, match, reached) if match.pairs or begun else match
+
+
+def _paired(items: Sequence[Item], records: Sequence[Record], spots: _Spots, explained: Callable[[Match], bool]) -> Match:
+    match, reached, bounds = Match(), -1, _bounds(items, spots, len(records))
+    for at, item in enumerate(items):
         if not item.said:
-            here = _next(spots, item.key, reached)
-            rest = ""
+            here, rest = _next(spots, item.key, reached), ""
         else:
             here, rest = _next_said(item.canon, records, spots, reached)
             if rest and not explained(Match(at + 1, rest)):
                 here = None
-        if here is not None and here > bounds[at]:
-            here = None
-        if here is not None:
+        if here is not None and here <= bounds[at]:
             match.pairs.append((at, here))
             match.old, match.rest, reached = at + 1, rest, here
-    if end < len(items) and (shorter := _without_opening(items[:end], match)) is not None and explained(shorter):
-        return shorter
-    return _changed(items, records, match, reached) if match.pairs or begun else match
+    return match
 
 
 def _without_opening(items: Sequence[Item], match: Match) -> Match | None:
@@ -276,7 +286,7 @@ def _without_opening(items: Sequence[Item], match: Match) -> Match | None:
     return Match(at, pairs=[pair for pair in match.pairs if pair[0] < at])
 
 
-def _bounds(items: Sequence[Item], spots: dict[str, list[int]], size: int) -> list[int]:
+def _bounds(items: Sequence[Item], spots: _Spots, size: int) -> list[int]:
     """The record each item may reach at most, so that no later item is cut off from its own.
 
     Items and records that occur once pair for certain; of these pairs the longest sequence in which both rise is kept, as in the
@@ -300,7 +310,7 @@ def _bounds(items: Sequence[Item], spots: dict[str, list[int]], size: int) -> li
     return bounds
 
 
-def _next(spots: dict[str, list[int]], key: str, reached: int) -> int | None:
+def _next(spots: _Spots, key: str, reached: int) -> int | None:
     places = spots.get(key)
     if not places:
         return None
@@ -308,7 +318,7 @@ def _next(spots: dict[str, list[int]], key: str, reached: int) -> int | None:
     return places[at] if at < len(places) else None
 
 
-def _next_said(whole: str, records: Sequence[Record], spots: dict[str, list[int]], reached: int) -> tuple[int | None, str]:
+def _next_said(whole: str, records: Sequence[Record], spots: _Spots, reached: int) -> tuple[int | None, str]:
     """The last of the next records that a text in the user's role is made of, and what it adds to them."""
     exact = _next(spots, f"said|{whole}", reached)
     if exact is not None or "\n\n" not in whole:

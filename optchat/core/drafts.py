@@ -209,33 +209,39 @@ def _pair_by_place(units: Sequence[Unit], drafts: Sequence[Draft], *, oldest_fir
     order = {id(draft): at for at, draft in enumerate(drafts)}
     if len({id(piece.draft) for unit in units for piece in unit.pieces or ()} & order.keys()) == len(order):
         return  # nothing is left to pair: without this, a first list of thousands of messages would be searched for each of them
-
-    def place(unit: Unit, end: int) -> int | None:
-        drafted = [piece.draft for piece in unit.pieces or () if piece.draft is not None]
-        return order[id(drafted[end])] if drafted else None
-
-    def free(k: int) -> range:
-        below = next((at for unit in reversed(units[:k]) if (at := place(unit, -1)) is not None), -1)
-        above = next((at for unit in units[k + 1 :] if (at := place(unit, 0)) is not None), len(drafts))
-        return range(above - 1, below, -1)
-
     for k in range(len(units) - 1, -1, -1):  # a picture's text is known only once the host has reloaded it
-        unit = units[k]
-        if unit.pieces is None and not unit.ahead and not unit.worded:
-            silent = [drafts[at] for at in free(k) if drafts[at].wordless]
-            parts = unit.canon.split("\n\n")
-            if len(silent) > 1 and len(silent) == len(parts) and _unpaired_around(units, k) == 1:
-                unit.pieces = [Piece(draft, part) for draft, part in zip(reversed(silent), parts, strict=True)]
-            elif silent:
-                unit.pieces = [Piece(silent[0], unit.canon)]
-    ways = (_alike, _both_masked)
-    for k, way in [(k, way) for way in ways for k in (range(len(units)) if oldest_first else range(len(units) - 1, -1, -1))]:
-        unit, places = units[k], free(k)
-        if unit.pieces is not None or unit.ahead or (way is not _alike and len(places) != _unpaired_around(units, k)):
-            continue  # without likeness, only where as many turns as messages are left at this place
-        found = next((at for at in (reversed(places) if oldest_first else places) if way(unit, drafts[at])), None)
-        if found is not None:
-            unit.pieces = [Piece(drafts[found], unit.canon)]
+        if units[k].pieces is None and not units[k].ahead and not units[k].worded:
+            _pair_silent(units, k, [drafts[at] for at in _free(units, k, order) if drafts[at].wordless])
+    for way in (_alike, _both_masked):
+        for k in range(len(units)) if oldest_first else range(len(units) - 1, -1, -1):
+            unit, places = units[k], _free(units, k, order)
+            if unit.pieces is not None or unit.ahead or (way is not _alike and len(places) != _unpaired_around(units, k)):
+                continue  # without likeness, only where as many turns as messages are left at this place
+            found = next((at for at in (reversed(places) if oldest_first else places) if way(unit, drafts[at])), None)
+            if found is not None:
+                unit.pieces = [Piece(drafts[found], unit.canon)]
+
+
+def _pair_silent(units: Sequence[Unit], k: int, silent: Sequence[Draft]) -> None:
+    """Pair a unit with the newest of the turns that came without words, or each of its paragraphs with one, where they are as many."""
+    unit = units[k]
+    parts = unit.canon.split("\n\n")
+    if len(silent) > 1 and len(silent) == len(parts) and _unpaired_around(units, k) == 1:
+        unit.pieces = [Piece(draft, part) for draft, part in zip(reversed(silent), parts, strict=True)]
+    elif silent:
+        unit.pieces = [Piece(silent[0], unit.canon)]
+
+
+def _free(units: Sequence[Unit], k: int, order: dict[int, int]) -> range:
+    """The drafts between those of the units before and after one, from the newest back."""
+    below = next((at for unit in reversed(units[:k]) if (at := _place(unit, order, -1)) is not None), -1)
+    above = next((at for unit in units[k + 1 :] if (at := _place(unit, order, 0)) is not None), len(order))
+    return range(above - 1, below, -1)
+
+
+def _place(unit: Unit, order: dict[int, int], end: int) -> int | None:
+    drafted = [piece.draft for piece in unit.pieces or () if piece.draft is not None]
+    return order[id(drafted[end])] if drafted else None
 
 
 def _both_masked(unit: Unit, draft: Draft) -> bool:

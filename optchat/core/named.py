@@ -84,7 +84,8 @@ def _without_nameless(case: Case, seen: list[New], unknown: list[Item], nameless
     """Take out the unknown ids that are those of messages logged before the host had named them."""
     flow = [item for item in unknown if not item.steer]
     own = next((at for at, record in enumerate(nameless) if record is case.own), None)
-    match = align(flow, nameless, lambda m: explained(case, new_after(flow, m)), cut=True, own=own, sure=case.turn.sure, calls=case.known.calls)
+    calls = case.known.calls
+    match = align(flow, nameless, lambda m: explained(case, new_after(flow, m)), cut=True, own=own, sure=case.turn.sure, calls=calls)
     case.plan.firm = match.firm
     masked = _masked_pairs(flow, nameless, match)
     pairs = dict(match.pairs) | {at: here for at, (here, _) in masked.items()}

@@ -22,6 +22,9 @@ K1: Final = 1.2
 B: Final = 0.5
 """BM25's parameters (Robertson and others, TREC-3, 1994): how soon a term repeated counts no more, how far length counts against one."""
 
+LONGEST: Final = 4.0
+"""Length counts against a message up to so many times the mean: of one that is longer only a part is shown."""
+
 KIND_WORTH: Final = {"user": 1.1, "note": 1.1, "talk": 1.0, "work": 1.0, "tool": 0.9, "echo": 0.7}
 """The user's own words before the agent's, tool output last: it repeats what others said and is the longest."""
 
@@ -143,8 +146,8 @@ def _scored(members: Sequence[Candidate], worths: Mapping[str, float], mean_char
 
 
 def _weight(candidate: Candidate, term: str, mean_chars: float) -> float:
-    count = candidate.counts[term]
-    return count * (K1 + 1) / (count + K1 * (1 - B + B * candidate.chars / mean_chars))
+    count, length = candidate.counts[term], min(candidate.chars / mean_chars, LONGEST)
+    return count * (K1 + 1) / (count + K1 * (1 - B + B * length))
 
 
 def _lifted(own: Mapping[int, float]) -> dict[int, float]:

@@ -55,7 +55,8 @@ _Read = tuple[list[New], Match, list[Item]]
 def _after_known(case: Case, flow: list[Item], records: Sequence[Record], *, cut: bool) -> _Read:
     flow = [item for item in flow if not item.again]
     own = None if case.own is None else next((at for at in range(len(records) - 1, -1, -1) if records[at] is case.own), None)
-    match = align(flow, records, lambda m: explained(case, new_after(flow, m)), cut=cut, own=own, sure=case.turn.sure, calls=case.known.calls)
+    calls = case.known.calls
+    match = align(flow, records, lambda m: explained(case, new_after(flow, m)), cut=cut, own=own, sure=case.turn.sure, calls=calls)
     case.plan.firm = match.firm
     _go_on_in(case, records, match)
     return new_after(flow, match), match, flow
@@ -75,7 +76,7 @@ def _with_own(case: Case, flow: list[Item], records: Sequence[Record], anchor: t
     own_canon = case.running.canon if remainder else flow[at].canon
     own_unit = Unit(own_canon, pieces=[Piece(case.running, own_canon)])
     own_new = New(flow[at], names=(flow[at].uid,), unit=own_unit)
-    rest = [New.whole(item) for item in flow[at + 1 + _logged_of(flow[at + 1 :], records, match) :] if not item.again]
+    rest = [New.whole(item) for item in flow[at + 1 :] if not item.again]
     return [*new_after(before, match), own_new, *rest], match, before
 
 
@@ -92,21 +93,6 @@ def _taken_for_another(case: Case, after: Sequence[Item], records: Sequence[Reco
     case.plan.binds.append(Bind(record.id, turn=case.running.token))
     case.session = record.session
     return [New.whole(item) for item in after[len(known) :] if not item.again]
-
-
-def _logged_of(after: Sequence[Item], records: Sequence[Record], match: Match) -> int:
-    """How much of what follows a turn's message is logged although the message is not: it was shown, and taken for another's."""
-    here = match.pairs[-1][1] + 1 if match.pairs else 0
-    reached = 0
-    for at, item in enumerate(after):
-        found = next((k for k in range(here, len(records)) if records[k].key == item.key), None) if item.call else None
-        if found is not None:
-            here, reached = found + 1, at + 1
-        elif item.call:
-            break  # what follows a new call is new
-        elif reached and here < len(records) and item.key == records[here].key:
-            here, reached = here + 1, at + 1
-    return reached
 
 
 def _go_on_in(case: Case, records: Sequence[Record], match: Match) -> None:
