@@ -58,6 +58,9 @@ class FakeMemory:
     def date(self, id):  # noqa: A002
         return f"date of {id}"
 
+    def search_lines(self, query, limit=10, *, newest=False):
+        return [] if query == "nothing" else [f"3+1|user: {query}/{limit}/{newest}"]
+
     def taken_back(self, session):
         self.switches.append(("taken back", session))
 
@@ -171,7 +174,7 @@ def test_nothing_is_opened_before_a_session(provider_class):
     provider = provider_class()
 
     assert provider.is_available()
-    assert {schema["name"] for schema in provider.get_tool_schemas()} == {"optchat_zoom", "optchat_date"}
+    assert {schema["name"] for schema in provider.get_tool_schemas()} == {"optchat_zoom", "optchat_date", "optchat_search"}
     assert provider.prefetch("x") == provider.system_prompt_block() == ""
     assert provider.backup_paths() == []
     assert provider.identity_signature() == {}
@@ -575,6 +578,35 @@ def test_a_wrong_address_is_answered_with_what_to_use_instead(tmp_path):
     answer = json.loads(tools.call(FakeMemory(tmp_path, False), "optchat_zoom", {"id": 99}))
 
     assert answer == {"error": "there is no message 99", "instead": "Use an id from 0 to 3"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"query": "a name"}, "3+1|user: a name/10/False"),
+        ({"query": "a name", "limit": "5", "newest": "true"}, "3+1|user: a name/5/True"),
+        ({"query": "a name", "limit": 5.0, "newest": True}, "3+1|user: a name/5/True"),
+        ({"query": "a name", "limit": "many"}, "3+1|user: a name/10/False"),
+        ({"query": "nothing"}, "no message holds these words; other words may find it"),
+    ],
+)
+def test_a_search_is_answered_with_lines_that_can_be_opened(tmp_path, arguments, text):
+    assert json.loads(tools.call(FakeMemory(tmp_path, False), "optchat_search", arguments)) == {"text": text}
+
+
+@pytest.mark.parametrize("arguments", [{}, {"query": " "}, {"query": None}])
+def test_a_search_for_nothing_is_answered_with_a_call_that_works(tmp_path, arguments):
+    answer = json.loads(tools.call(FakeMemory(tmp_path, False), "optchat_search", arguments))
+
+    assert answer["error"] == "query is missing"
+    assert "optchat_search(query=" in answer["instead"]
+
+
+def test_the_search_tool_is_offered_where_it_is_set(begin, tmp_path):
+    assert {schema["name"] for schema in begin().get_tool_schemas()} == {"optchat_zoom", "optchat_date"}
+    (tmp_path / "optchat").mkdir()
+    (tmp_path / "optchat" / "config.json").write_text('{"search_tool": true}')
+    assert {schema["name"] for schema in begin().get_tool_schemas()} == {"optchat_zoom", "optchat_date", "optchat_search"}
 
 
 def test_an_answer_can_be_sent_whatever_is_in_it():

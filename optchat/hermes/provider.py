@@ -121,7 +121,9 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
         """The tools. All of them before a session: the host then notes which names are ours, and asks again for what to offer."""
         session = self._session
-        return [dict(schema) for schema in tools.SCHEMAS] if session is None or session.has_tools else []
+        if session is None:
+            return tools.schemas(search=True)
+        return tools.schemas(search=session.settings.search_tool) if session.has_tools else []
 
     # -- on the path of a turn: these wait for nobody
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 ZOOM: Final = "optchat_zoom"
 DATE: Final = "optchat_date"
+SEARCH: Final = "optchat_search"
 
 _ID: Final = {"type": "integer", "minimum": 0, "description": "Number of the first message: the id of a line `id+n|text`."}
 
@@ -41,8 +42,29 @@ SCHEMAS: Final[tuple[dict[str, Any], ...]] = (
         "description": "Tell when a message of the memory was written, in local time with its offset.",
         "parameters": {"type": "object", "properties": {"id": _ID}, "required": ["id"]},
     },
+    {
+        "name": SEARCH,
+        "description": (
+            "Find messages of the memory by their words: names, paths, numbers, any language. You get lines `id+1|text`, each of which "
+            f"{ZOOM}(id) shows whole; … stands where a long message was cut."
+        ),
+        "parameters": {
+            "type": "object",
+            "properties": {
+                "query": {"type": "string", "description": "The words; rare ones find most. A date (2026-05-01) finds that day."},
+                "limit": {"type": "integer", "minimum": 1, "maximum": 50, "description": "Most lines wanted, 10 by default."},
+                "newest": {"type": "boolean", "description": "Newest first instead of best first (default: false)."},
+            },
+            "required": ["query"],
+        },
+    },
 )
 _EXAMPLES: Final = f"{ZOOM}(id=12, n=4) opens the line 12+4, {ZOOM}(id=12) the message 12, {DATE}(id=12) tells its date"
+
+
+def schemas(*, search: bool) -> list[dict[str, Any]]:
+    """The tools to offer; ``search``: with the one that finds messages by their words."""
+    return [dict(schema) for schema in SCHEMAS if search or schema["name"] != SEARCH]
 
 
 def call(memory: Memory, name: str, arguments: dict[str, Any]) -> str:
@@ -54,9 +76,19 @@ def call(memory: Memory, name: str, arguments: dict[str, Any]) -> str:
             return answer(text=memory.zoom(*(_argument(arguments, key, 1) for key in ("id", "n", "page"))))
         if name == DATE:
             return answer(text=memory.date(_argument(arguments, "id", 0)))
+        if name == SEARCH:
+            return _found(memory, arguments)
     except OptchatError as error:
         return answer(error=error.message, instead=error.hint or _EXAMPLES)
     return answer(error=f"optchat has no tool {name}", instead=f"{ZOOM}(id, n) or {DATE}(id)")
+
+
+def _found(memory: Memory, arguments: dict[str, Any]) -> str:
+    query, limit = str(arguments.get("query") or ""), _argument(arguments, "limit", 10)
+    if not query.strip():
+        return answer(error="query is missing", instead=f'{SEARCH}(query="the words to look for")')
+    lines = memory.search_lines(query, int(limit) if str(limit).isdecimal() else 10, newest=arguments.get("newest") in (True, "true"))
+    return answer(text="\n".join(lines) or "no message holds these words; other words may find it")
 
 
 def answer(**parts: str) -> str:

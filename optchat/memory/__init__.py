@@ -224,6 +224,10 @@ class Memory:
         found = (self._store.message(id_) for id_ in self._search.find(query, min(max(1, limit), FOUND_MAX)))
         return [Hit.of(message) for message in found if message is not None]
 
+    def search_lines(self, query: str, limit: int = 10, *, newest: bool = False) -> list[str]:
+        """Lines ``id+1|kind: text`` for the messages that answer ``query`` best, best or newest first; long ones in part."""
+        return self._recall.search(query, limit, newest=newest)
+
     def message(self, id: int) -> Message | None:  # noqa: A002
         """One message, word for word, or None if it is lost or was never said."""
         return self._store.message(id)

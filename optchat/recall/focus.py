@@ -24,10 +24,12 @@ READ: Final = 150
 
 _LISTED: Final = 800
 _ALIKE: Final = 2
-"""Of messages that hold the same terms and are of one size, so many are read: they are as good as certainly one text, repeated."""
+"""Of messages that hold the same terms and are of one size, so many are read before all others: the rest are likely one text, repeated."""
 
 _COMPARED: Final = 2_000
 """Characters by which two messages are told apart."""
+
+_SHORT: Final = 3
 
 _BYTES_READ: Final = 400_000
 """A message larger than this is not read for a question: it stands for itself in the view."""
@@ -51,8 +53,8 @@ class Matches:
     worths: Mapping[str, float]
 
 
-def find(store: Store, search: Search, query: str) -> Matches:
-    """The messages that answer ``query``, out of all that are searchable."""
+def find(store: Store, search: Search, query: str, *, neighbours: bool = True) -> Matches:
+    """The messages that answer ``query``, out of all that are searchable; ``neighbours``: also those that only stand beside one."""
     asked = words.asked(query)
     found = search.look_up(asked) if asked else None
     if not found or not found.postings:
@@ -60,6 +62,7 @@ def find(store: Store, search: Search, query: str) -> Matches:
     worths = {term: asked[term] * words.rarity(posting.count, found.total) for term, posting in found.postings.items()}
     listed = shortlist((Clue(worths[term], posting.ids) for term, posting in found.postings.items()), found.total, _LISTED)
     held = _held(listed, found)
+    listed = [id_ for id_ in listed if neighbours or held[id_]]
     messages = {message.id: message for message in store.messages_of(_worth_reading(store, listed, held))}
     candidates = {id_: _candidate(message, held[id_]) for id_, message in messages.items()}
     scores = rank([*candidates.values()], worths, found.mean_chars)
@@ -77,23 +80,26 @@ def _held(listed: Iterable[int], found: Found) -> dict[int, list[str]]:
 
 
 def _worth_reading(store: Store, listed: list[int], held: Mapping[int, Sequence[str]]) -> list[int]:
-    """The best of the shortlist that are not too large, repeats left out where that can be told without reading them."""
+    """The best of the shortlist that are not too large; what looks like a repeat only if there is nothing better."""
     sizes = store.read(lambda index: index.sizes_of(listed))
     alike: dict[tuple[int, tuple[str, ...]], int] = {}
     chosen: list[int] = []
+    repeats: list[int] = []
     for id_ in listed:
-        size = sizes.get(id_, _BYTES_READ)
-        key = (size, tuple(held[id_]))
+        size, key = sizes.get(id_, _BYTES_READ), (sizes.get(id_, 0), tuple(held[id_]))
         alike[key] = alike.get(key, 0) + 1
-        if size < _BYTES_READ and (not held[id_] or alike[key] <= _ALIKE):
-            chosen.append(id_)
-            if len(chosen) == READ:
-                break
-    return chosen
+        if size < _BYTES_READ:
+            (chosen if not held[id_] or alike[key] <= _ALIKE else repeats).append(id_)
+        if len(chosen) == READ:
+            break
+    return [*chosen, *repeats][:READ]
 
 
 def _candidate(message: Message, held: Iterable[str]) -> Candidate:
-    """The message with how often its terms stand in it: a stem as often as its letters do, near enough to tell much from little."""
+    """The message with how often its terms stand in it: a stem as often as its letters do, near enough to tell much from little.
+
+    A short one counts once: its letters stand in other words too often.
+    """
     low = message.text.lower()
-    counts = {term: low.count(term) or 1 for term in held}
+    counts = {term: low.count(term) or 1 if len(term) > _SHORT or not term.isascii() else 1 for term in held}
     return Candidate(message.id, message.kind, message.session, len(low), counts, " ".join(low[:_COMPARED].split()))
