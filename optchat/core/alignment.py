@@ -6,39 +6,21 @@ joined, or left out. Called by ``transcript`` only.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from .hostlist import key_of
 from .hosttext import joined, without_end, without_start
+from .pairing import Expected, Match, Pairing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from .hostlist import Item
     from .known import Record
 
 _ENDS_MAX: Final = 64
 """Places tried for the end of what is known. More occur only where the same few words were said over and over."""
-
-
-_Spots = dict[str, list[int]]
-"""Where among the records a key occurs, in rising order."""
-
-
-@dataclass(slots=True)
-class Match:
-    """The first ``old`` items are known, but for what ``rest`` adds to the last of them. ``pairs``: item and record by index.
-
-    ``firm``: nothing speaks against it. It is not where what stands before the running turn's message differs in list and log.
-    """
-
-    old: int = 0
-    rest: str = ""
-    firm: bool = True
-    pairs: list[tuple[int, int]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -59,18 +41,16 @@ class _Run:
 def align(
     items: Sequence[Item],
     records: Sequence[Record],
-    explained: Callable[[Match], bool],
+    expected: Expected,
     *,
     cut: bool,
     own: int | None = None,
     sure: bool = False,
-    calls: Container[str] = (),
 ) -> Match:
     """How much of ``items`` is in ``records``.
 
-    ``explained``: whether what a match leaves as new is what the open turns lead us to expect. ``cut``: the items begin in the
-    middle, after a summary. ``own``: the record of the running turn, when it is logged in part; ``sure``: the list is that turn's.
-    ``calls``: keys of calls that are logged, be it where the session does not see them.
+    ``cut``: the items begin in the middle, after a summary. ``own``: the record of the running turn, when it is logged in part;
+    ``sure``: the list is that turn's.
     """
     if not records or not items:
         return Match()
@@ -81,12 +61,12 @@ def align(
     if (end := _within(runs, known, cut=cut)) is not None:
         return Match(old=len(items), pairs=_pairs(runs, known[:end]))
     for tried, (match, last) in enumerate(_ends(items, runs, known, cut=cut)):
-        if explained(match) and not _repeats(items[match.old :], items, records):
+        if expected.explained(match) and not _repeats(items[match.old :], items, records):
             match.pairs = [(at, here) for at, here in _pairs(runs[: last + 1], known) if at < match.old]
             return match
         if tried > _ENDS_MAX:
             break
-    return _greedy(items, records, explained, calls)
+    return Pairing(items, records, expected).match()
 
 
 def _runs(sequence: Sequence[Item | Record]) -> list[_Run]:
@@ -219,7 +199,7 @@ def _after_own(items: Sequence[Item], records: Sequence[Record], own: int, *, su
         return None
     if not _is_own(items[at], records, own, sure=sure):
         return None
-    inner = _greedy(items[at + 1 :], records[own + 1 :], lambda _: False, (), begun=True)
+    inner = Pairing(items[at + 1 :], records[own + 1 :], Expected()).match(begun=True)
     pairs = [(at, own), *((at + 1 + k, own + 1 + n) for k, n in inner.pairs)]
     joined_before = without_end(items[at].canon, records[own].canon)
     before, known = items[at - 1] if at else None, records[own - 1] if own else None
@@ -238,122 +218,3 @@ def _is_own(item: Item, records: Sequence[Record], own: int, *, sure: bool) -> b
         return True  # blank, and joined to the message before it
     # Its words may differ, but a message that older records explain is an older one: this turn's own was compressed away.
     return sure and all(record.key != item.key for record in records[:own])
-
-
-def _greedy(
-    items: Sequence[Item], records: Sequence[Record], explained: Callable[[Match], bool], calls: Container[str], *, begun: bool = False
-) -> Match:
-    """Everything is known up to the last item that continues the records in their order; ``begun``: they begin at the same place."""
-    spots: _Spots = defaultdict(list)
-    for at, record in enumerate(records):
-        spots[record.key].append(at)
-    match = _paired(items, records, spots, explained)
-    paired = {at for at, _ in match.pairs}
-    made = [at for at, item in enumerate(items) if item.kind == "tool"]
-    called = max((at for at in made if at in paired or (items[at].key in calls and items[at].key not in spots)), default=-1)
-    # The first call after those is new, and so are all things after it: words that were said before are said again.
-    end = next((at for at in made if at > called), len(items))
-    if end < len(items):
-        match = _paired(items[:end], records, spots, explained)
-        if (shorter := _without_opening(items[:end], match)) is not None and explained(shorter):
-            return shorter
-    reached = match.pairs[-1][1] if match.pairs else -1
-    return _changed(items, records, match, reached) if match.pairs or begun else match
-
-
-def _paired(items: Sequence[Item], records: Sequence[Record], spots: _Spots, explained: Callable[[Match], bool]) -> Match:
-    match, reached, bounds = Match(), -1, _bounds(items, spots, len(records))
-    for at, item in enumerate(items):
-        if not item.said:
-            here, rest = _next(spots, item.key, reached), ""
-        else:
-            here, rest = _next_said(item.canon, records, spots, reached)
-            if rest and not explained(Match(at + 1, rest)):
-                here = None
-        if here is not None and here <= bounds[at]:
-            match.pairs.append((at, here))
-            match.old, match.rest, reached = at + 1, rest, here
-    return match
-
-
-def _without_opening(items: Sequence[Item], match: Match) -> Match | None:
-    """The match without what is right before a new call, if it is of the user's: it opens that call's turn, and may be new as well."""
-    at = len(items) - 1
-    while at >= 0 and not items[at].said and not items[at].call:
-        at -= 1
-    if at < 0 or not items[at].said or match.old <= at or match.rest:
-        return None
-    return Match(at, pairs=[pair for pair in match.pairs if pair[0] < at])
-
-
-def _bounds(items: Sequence[Item], spots: _Spots, size: int) -> list[int]:
-    """The record each item may reach at most, so that no later item is cut off from its own.
-
-    Items and records that occur once pair for certain; of these pairs the longest sequence in which both rise is kept, as in the
-    patience diff, because one message that was logged late must not hide all that follows it.
-    """
-    counts = Counter(item.key for item in items)
-    sure = [(at, spots[item.key][0]) for at, item in enumerate(items) if counts[item.key] == 1 and len(spots.get(item.key, ())) == 1]
-    ends: list[int] = []
-    places: list[int] = []
-    for _, here in sure:
-        place = bisect_left(ends, here)
-        ends[place : place + 1] = [here]
-        places.append(place)
-    kept, wanted = {}, len(ends) - 1
-    for (at, here), place in zip(reversed(sure), reversed(places), strict=True):
-        if place == wanted:
-            kept[at], wanted = here, wanted - 1
-    bounds, bound = [size] * len(items), size
-    for at in range(len(items) - 1, -1, -1):
-        bounds[at] = bound = kept.get(at, bound)
-    return bounds
-
-
-def _next(spots: _Spots, key: str, reached: int) -> int | None:
-    places = spots.get(key)
-    if not places:
-        return None
-    at = bisect_right(places, reached)
-    return places[at] if at < len(places) else None
-
-
-def _next_said(whole: str, records: Sequence[Record], spots: _Spots, reached: int) -> tuple[int | None, str]:
-    """The last of the next records that a text in the user's role is made of, and what it adds to them."""
-    exact = _next(spots, f"said|{whole}", reached)
-    if exact is not None or "\n\n" not in whole:
-        return exact, ""
-    start = -1
-    while (start := whole.find("\n\n", start + 1)) >= 0:
-        first = _next(spots, f"said|{whole[:start]}", reached)
-        if first is None:
-            continue
-        here, rest = first, whole[start + 2 :]
-        while rest and here + 1 < len(records) and records[here + 1].said:
-            more = without_start(rest, records[here + 1].canon)
-            if more is None:
-                break
-            here, rest = here + 1, more
-        further = _next_said(rest, records, spots, here) if rest else (here, "")
-        return further if further[0] is not None else (here, rest)
-    return None, ""
-
-
-def _changed(items: Sequence[Item], records: Sequence[Record], match: Match, reached: int) -> Match:
-    """Step over replies that stand where known ones stood, in other words: a host may edit, mask or lengthen what it reloads."""
-    if match.rest:
-        return match
-    at, here = match.old, reached + 1
-    while at < len(items) and here < len(records) and not items[at].said and not records[here].said:
-        item, record = items[at], records[here]
-        if item.kind != record.kind or item.call:
-            break
-        match.pairs.append((at, here))
-        at, here = at + 1, here + 1
-        match.old = at
-        text = item.text.strip()
-        longer = item.kind == "talk" and len(text) > record.size and text[record.size] == "\n"
-        if longer and key_of("talk", text[: record.size]) == record.key:
-            match.rest = text[record.size :].strip()
-            break
-    return match

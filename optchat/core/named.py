@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 from .alignment import align
 from .drafts import Unit, assign
 from .hosttext import alike, joined, without_end, without_start
-from .plan import Bind, New, is_blank, new_after
-from .turns import explained
+from .plan import Bind, New, is_blank
+from .turns import expected
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .alignment import Match
     from .hostlist import Item
     from .known import Record
+    from .pairing import Match
     from .plan import Case
 
 
@@ -84,8 +84,7 @@ def _without_nameless(case: Case, seen: list[New], unknown: list[Item], nameless
     """Take out the unknown ids that are those of messages logged before the host had named them."""
     flow = [item for item in unknown if not item.steer]
     own = next((at for at, record in enumerate(nameless) if record is case.own), None)
-    calls = case.known.calls
-    match = align(flow, nameless, lambda m: explained(case, new_after(flow, m)), cut=True, own=own, sure=case.turn.sure, calls=calls)
+    match = align(flow, nameless, expected(case, flow), cut=True, own=own, sure=case.turn.sure)
     case.plan.firm = match.firm
     masked = _masked_pairs(flow, nameless, match)
     pairs = dict(match.pairs) | {at: here for at, (here, _) in masked.items()}

@@ -15,9 +15,9 @@ from .records import Entry
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .alignment import Match
     from .hostlist import Item
     from .known import Known, Record
+    from .pairing import Match
 
 EARLY: Final = "early-"
 """Begins the token of a turn whose message a list showed before the host announced the turn."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from .alignment import align
 from .hosttext import alike, without_end
 from .named import fresh_named
+from .pairing import Expected
 from .plan import EARLY, Addition, Bind, Case, Footing, Plan, Turn, unshown
 from .records import Entry
 from .turns import settle
@@ -70,7 +71,7 @@ def _is_known(case: Case, flow: Sequence[Item], records: Sequence[Record]) -> bo
         return all(not item.said or not item.uid or item.uid in case.known.by_uid for item in flow)
     gap = max((at for at, item in enumerate(flow) if item.kind == "gap"), default=-1)
     flow = flow[gap + 1 :]
-    match = align(flow, records, lambda _: False, cut=gap >= 0, calls=case.known.calls)
+    match = align(flow, records, Expected(calls=case.known.calls), cut=gap >= 0)
     return match.old == len(flow) and not match.rest
 
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING
 
 from .drafts import Draft, Piece, Unit, assign
 from .hosttext import masked_end
-from .plan import is_blank
+from .pairing import Expected
+from .plan import is_blank, new_after
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from .hostlist import Item
     from .plan import Case, New
 
 
@@ -28,6 +30,16 @@ def explained(case: Case, fresh: Sequence[New]) -> bool:
         units[-1:] = [Unit(before)] if before else []
     ahead = bool(units) and fresh[-1].unit is units[-1] and bool(case.turn.spare)
     return _assign(case, units) or (ahead and assign(units[:-1], case.open, oldest_first=True))
+
+
+def expected(case: Case, flow: Sequence[Item]) -> Expected:
+    """What may be new of the items of a list."""
+    told = [draft for draft in case.open if draft.record is None and draft.said and draft.canon and not draft.foreign]
+
+    def opens(item: Item) -> bool:
+        return assign([Unit(item.canon, worded=True)], told, oldest_first=False)
+
+    return Expected(lambda match: explained(case, new_after(flow, match)), opens, case.known.calls)
 
 
 def settle(case: Case, fresh: Sequence[New]) -> None:

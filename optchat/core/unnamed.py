@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from .alignment import Match, align
+from .alignment import align
 from .drafts import Piece, Unit
 from .hostlist import STEER, Item
 from .hosttext import without_end
+from .pairing import Match
 from .plan import Bind, Footing, New, new_after
-from .turns import explained
+from .turns import expected
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,8 +56,7 @@ _Read = tuple[list[New], Match, list[Item]]
 def _after_known(case: Case, flow: list[Item], records: Sequence[Record], *, cut: bool) -> _Read:
     flow = [item for item in flow if not item.again]
     own = None if case.own is None else next((at for at in range(len(records) - 1, -1, -1) if records[at] is case.own), None)
-    calls = case.known.calls
-    match = align(flow, records, lambda m: explained(case, new_after(flow, m)), cut=cut, own=own, sure=case.turn.sure, calls=calls)
+    match = align(flow, records, expected(case, flow), cut=cut, own=own, sure=case.turn.sure)
     case.plan.firm = match.firm
     _go_on_in(case, records, match)
     return new_after(flow, match), match, flow
@@ -68,7 +68,7 @@ def _with_own(case: Case, flow: list[Item], records: Sequence[Record], anchor: t
     before = [item for item in flow[:at] if not item.again]
     if remainder:
         before.append(cut_short(flow[at], remainder))
-    match = align(before, records, lambda m: explained(case, new_after(before, m)), cut=cut, calls=case.known.calls)
+    match = align(before, records, expected(case, before), cut=cut)
     _go_on_in(case, records, match)
     assert case.running is not None
     if (again := _taken_for_another(case, flow[at + 1 :], records, match)) is not None:

@@ -1,0 +1,189 @@
+"""Which items of a list are which records, where the list is no plain part of what is known.
+
+Pure. Messages were taken back, logged late, joined or reworded by their host: what can be told apart holds the rest in its place.
+Called by ``alignment`` only.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from .hostlist import key_of
+from .hosttext import without_start
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container, Iterator, Sequence
+
+    from .hostlist import Item
+    from .known import Record
+
+
+@dataclass(slots=True)
+class Match:
+    """The first ``old`` items are known, but for what ``rest`` adds to the last of them. ``pairs``: item and record by index.
+
+    ``firm``: nothing speaks against it. It is not where what stands before the running turn's message differs in list and log.
+    """
+
+    old: int = 0
+    rest: str = ""
+    firm: bool = True
+    pairs: list[tuple[int, int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What may be new. ``explained``: whether what a match leaves as new is what the open turns lead us to expect.
+
+    ``opens``: whether an item is the message of an open turn, or several of them joined. ``calls``: keys of the calls that are
+    logged, be it where the session does not see them.
+    """
+
+    explained: Callable[[Match], bool] = lambda _: False
+    opens: Callable[[Item], bool] = lambda _: False
+    calls: Container[str] = ()
+
+
+class Pairing:
+    """Pairs items with records, both in their order: everything up to the last item that has a pair is known."""
+
+    def __init__(self, items: Sequence[Item], records: Sequence[Record], expected: Expected) -> None:
+        self.items = items
+        self.records = records
+        self.expected = expected
+        self.spots: dict[str, list[int]] = defaultdict(list)
+        for at, record in enumerate(records):
+            self.spots[record.key].append(at)
+
+    def match(self, *, begun: bool = False) -> Match:
+        """How much is known. ``begun``: items and records begin at the same place."""
+        found = self._paired(len(self.items))
+        paired = {at for at, _ in found.pairs}
+        made = [at for at, item in enumerate(self.items) if item.kind == "tool"]
+        called = max((at for at in made if at in paired or self._is_elsewhere(self.items[at])), default=-1)
+        # The first call after those is new, and so are all things after it: words that were said before are said again.
+        end = next((at for at in made if at > called), len(self.items))
+        if end < len(self.items):
+            found = self._paired(end)
+            if (shorter := self._without_opening(end, found)) is not None and self.expected.explained(shorter):
+                return shorter
+        return self._changed(found) if found.pairs or begun else found
+
+    def _is_elsewhere(self, item: Item) -> bool:
+        """Whether a call is logged in a session that this one does not see."""
+        return item.key not in self.spots and item.key in self.expected.calls
+
+    def _paired(self, end: int) -> Match:
+        """Each item before ``end`` with the next record it can be."""
+        held = self._held(end)
+        bounds, bound = [len(self.records)] * end, len(self.records)
+        for at in range(end - 1, -1, -1):
+            bounds[at] = bound = held.get(at, bound)
+        match, reached, last_held = Match(), -1, max(held, default=-1)
+        for at, item in enumerate(self.items[:end]):
+            if item.said:
+                here, rest = self._next_said(item.canon, reached)
+                if rest and not self.expected.explained(Match(at + 1, rest)):
+                    here = None
+            else:
+                here, rest = self._next(item.key, reached), ""
+            if here is not None and here <= bounds[at]:
+                match.pairs.append((at, here))
+                match.old, match.rest, reached = at + 1, rest, here
+            elif item.said and at > last_held and self.expected.opens(item):
+                break  # a turn that is not logged begins here: what follows is new, however often it was said before
+        return match
+
+    def _held(self, end: int) -> dict[int, int]:
+        """Items and the records they are for certain, so that no chance likeness of another item may cut them off.
+
+        Calls and messages of the user that occur once in both pair; of these pairs the longest sequence in which both rise is kept,
+        as in the patience diff, because one message that was logged late must not hide all that follows it. Replies do not count:
+        short ones are alike.
+        """
+        keys = {at: self._sure_key(item) for at, item in enumerate(self.items[:end]) if item.said or item.kind == "tool"}
+        counts = Counter(keys.values())
+        sure = [(at, self.spots[key][0]) for at, key in keys.items() if counts[key] == 1 and len(self.spots.get(key, ())) == 1]
+        ends: list[int] = []
+        places: list[int] = []
+        for _, here in sure:
+            place = bisect_left(ends, here)
+            ends[place : place + 1] = [here]
+            places.append(place)
+        held, wanted = {}, len(ends) - 1
+        for (at, here), place in zip(reversed(sure), reversed(places), strict=True):
+            if place == wanted:
+                held[at], wanted = here, wanted - 1
+        return held
+
+    def _sure_key(self, item: Item) -> str:
+        """An item's key, or where it was joined that of the last known message in it."""
+        if not item.said or item.key in self.spots or "\n\n" not in item.canon:
+            return item.key
+        return next((key for end in _ends_of(item.canon) if (key := f"said|{end}") in self.spots), item.key)
+
+    def _without_opening(self, end: int, match: Match) -> Match | None:
+        """The match without what is right before a new call, if it is of the user's: it opens that call's turn, and may be new as well."""
+        at = end - 1
+        while at >= 0 and not self.items[at].said and not self.items[at].call:
+            at -= 1
+        if at < 0 or not self.items[at].said or match.old <= at or match.rest:
+            return None
+        return Match(at, pairs=[pair for pair in match.pairs if pair[0] < at])
+
+    def _next(self, key: str, reached: int) -> int | None:
+        places = self.spots.get(key)
+        if not places:
+            return None
+        at = bisect_right(places, reached)
+        return places[at] if at < len(places) else None
+
+    def _next_said(self, whole: str, reached: int) -> tuple[int | None, str]:
+        """The last of the next records that a text in the user's role is made of, and what it adds to them."""
+        exact = self._next(f"said|{whole}", reached)
+        if exact is not None or "\n\n" not in whole:
+            return exact, ""
+        start = -1
+        while (start := whole.find("\n\n", start + 1)) >= 0:
+            first = self._next(f"said|{whole[:start]}", reached)
+            if first is None:
+                continue
+            here, rest = first, whole[start + 2 :]
+            while rest and here + 1 < len(self.records) and self.records[here + 1].said:
+                more = without_start(rest, self.records[here + 1].canon)
+                if more is None:
+                    break
+                here, rest = here + 1, more
+            further = self._next_said(rest, here) if rest else (here, "")
+            return further if further[0] is not None else (here, rest)
+        return None, ""
+
+    def _changed(self, match: Match) -> Match:
+        """Step over replies that stand where known ones stood, in other words: a host may edit, mask or lengthen what it reloads."""
+        if match.rest:
+            return match
+        items, records = self.items, self.records
+        at, here = match.old, match.pairs[-1][1] + 1 if match.pairs else 0
+        while at < len(items) and here < len(records) and not items[at].said and not records[here].said:
+            item, record = items[at], records[here]
+            if item.kind != record.kind or item.call:
+                break
+            match.pairs.append((at, here))
+            at, here = at + 1, here + 1
+            match.old = at
+            text = item.text.strip()
+            longer = item.kind == "talk" and len(text) > record.size and text[record.size] == "\n"
+            if longer and key_of("talk", text[: record.size]) == record.key:
+                match.rest = text[record.size :].strip()
+                break
+        return match
+
+
+def _ends_of(whole: str) -> Iterator[str]:
+    """The ends of a joined text that begin with a paragraph, the shortest first."""
+    start = len(whole)
+    while (start := whole.rfind("\n\n", 0, start)) >= 0:
+        yield whole[start + 2 :]
