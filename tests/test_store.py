@@ -440,6 +440,30 @@ def test_an_entry_is_acknowledged_though_the_index_cannot_follow_and_the_index_c
     assert_sound(memory)
 
 
+def test_batches_within_one_lock_get_their_own_numbers_though_the_index_cannot_follow(opened, monkeypatch):
+    memory = opened()
+    memory.record(said(1))
+    with monkeypatch.context() as patch:
+        patch.setattr(store.Index, "add_messages", failing_index)
+        with memory._store.locked():
+            assert [memory.record(said(2, 1)), memory.record(said(1, 3))] == [[1, 2], [3]]
+    assert texts(memory) == words(1)  # what the index knows
+    assert memory.record(said(1, 4)) == [4]
+    assert texts(memory) == words(5)
+    assert_sound(memory)
+
+
+def test_a_batch_that_failed_within_one_lock_is_not_doubled_by_its_second_attempt(opened):
+    memory = opened()
+    memory.record(said(1))
+    with memory._store.locked():
+        with faults.disk(at=2, for_ever=True), pytest.raises(StoreError):
+            memory.record(said(3, 1))
+        assert memory.record(said(3, 1)) == [1, 2, 3]
+    assert texts(memory) == words(4)
+    assert_sound(memory)
+
+
 # -- the lock
 
 

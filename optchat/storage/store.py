@@ -74,6 +74,7 @@ class Store:
         self._holder = 0  # the thread that holds the lock
         self._closed = False
         self._suspect = False  # the index was found damaged; it is made anew at the next lock
+        self._next_id = 0  # under the lock: also where the index could not follow, no number is given twice
         self._end = _End(0, 0, "", 0)  # how the index stood when it was last seen to end right
         self._near_names = 0, ("", "", "")
         self._torn: dict[tuple[str, str], tuple[int, int]] = {}  # (size, known) of day files that end in a torn line
@@ -126,7 +127,7 @@ class Store:
         with self.locked(timeout_s=timeout_s):
             landed = self._landed(entries) if self._failed else []
             now = self.clock()
-            stamp, first = now.isoformat(timespec="seconds"), self.total()
+            stamp, first = now.isoformat(timespec="seconds"), self._next_id
             messages = [_placed(entry, first + k, stamp) for k, entry in enumerate(entries[len(landed) :])]
             try:
                 spots = self.main.append([encode_message(message) for message in messages], now)
@@ -134,6 +135,7 @@ class Store:
                 self._failed = [*landed, *messages]
                 raise
             if spots:
+                self._next_id += len(messages)
                 self.tell_index(lambda index: _describe_messages(index, messages, spots))
                 self._end = _End(self._generation, first + len(messages), spots[-1].name, spots[-1].offset + spots[-1].length + 1)
         return [*landed, *messages]
@@ -174,8 +176,8 @@ class Store:
         ``everything``: compare every day file, not only those an append can have touched.
         """
         if self._holder == threading.get_ident():  # a block inside finds the index gone, and would wait for itself
-            if everything:
-                self._catch_up(everything=True)
+            if everything or self._failed:
+                self._catch_up(everything=everything)
             yield
             return
         until = time.monotonic() + timeout_s
@@ -425,6 +427,7 @@ class Store:
         if any(size < known for size, known in sizes.values()):
             return False
         more = [(key, size, known) for key, (size, known) in sizes.items() if size > known and self._torn.get(key) != (size, known)]
+        self._next_id = state.total
         if more:
             with self._index.transaction():
                 loader = Loader(self._index, ready=True)
@@ -432,6 +435,7 @@ class Store:
                     taken = loader.load(self.main if key[0] == "main" else self.tree, key[1], known)
                     self._torn[key] = (size, taken)  # what is left of a torn line is not read again at every append
                 loader.fill_lost(state.total)
+            self._next_id = self._index.total()
         return True
 
     def _reopened(self) -> Index:
@@ -458,7 +462,8 @@ class Store:
             self._fill_index()
         self._suspect = False
         self._generation = self._index.generation()
-        self._end = _End(self._generation, self._index.total(), "", 0)
+        self._next_id = self._index.total()
+        self._end = _End(self._generation, self._next_id, "", 0)
         self._texts.clear()
         self._torn.clear()
 
