@@ -181,17 +181,27 @@ class Capture:
         fitting = [turn for turn in fitting if not turn.undone] or fitting
         if len(fitting) < 2:
             return fitting[0] if fitting else None
-        # Several turns with these words: the first that leaves no message of the list unexplained and no other one of them lost.
+        return self._likeliest(items, fitting)
+
+    def _likeliest(self, items: Sequence[Item], fitting: list[_Begun]) -> _Begun:
+        """Of several turns with the same words the first that leaves no message of the list unexplained and no other one of them lost.
+
+        One that needs a message long given up to explain the list comes after all others.
+        """
         self._refresh()
         fitting = [turn for turn in fitting if not self._passed_over(turn)] or fitting
         tokens = {turn.token for turn in fitting}
+        late = {record.id for record in self._known.unshown(self.session) if record.id < self._known.last_said(self.session)}
+        second: _Begun | None = None
         for turn in fitting:
             plan = reconcile(items, self._known, self._open(before=turn.token), self._facts(turn.token, sure=True))
             entries = [addition.entry for addition in plan.additions]
             strange = any(entry.kind == "user" and not entry.turn and entry.tool != STEER for entry in entries)
             if plan.firm and not strange and not any(entry.unshown and entry.turn in tokens for entry in entries):
-                return turn
-        return fitting[-1]
+                if not any(bind.id in late for bind in plan.binds):
+                    return turn
+                second = second or turn
+        return second or fitting[-1]
 
     def _passed_over(self, turn: _Begun) -> bool:
         """Whether younger turns were shown and this one was not: then no list of its own will come."""

@@ -99,7 +99,7 @@ class New:
     def whole(cls, item: Item, *, named: bool = False) -> New:
         """All of an item."""
         said = item.said and not item.steer
-        unit = Unit(item.canon, parts=item.parts, masked=named, worded=_is_worded(item, named=named)) if said else None
+        unit = Unit(item.canon, parts=item.parts, masked=named, worded=is_worded(item, named=named)) if said else None
         return cls(item, names=(item.uid, *item.absorbed) if item.uid else (), unit=unit)
 
     @classmethod
@@ -107,7 +107,7 @@ class New:
         """What an item has gained since it was logged."""
         names = item.absorbed or (item.uid,)
         if item.said:
-            return cls(item, names=names, unit=Unit(rest, masked=named, worded=_is_worded(item, named=named)))
+            return cls(item, names=names, unit=Unit(rest, masked=named, worded=is_worded(item, named=named)))
         return cls(item, text=rest, names=names)
 
 
@@ -155,7 +155,8 @@ class Case:
         return not item.uid if self.named else not item.stamp
 
 
-def _is_worded(item: Item, *, named: bool) -> bool:
+def is_worded(item: Item, *, named: bool) -> bool:
+    """Whether an item is no message that was announced without words: it is text, and did not come out of a database."""
     return not (named or item.parts or item.stamp)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from .drafts import Draft, Piece, Unit, assign
 from .hosttext import masked_end
 from .pairing import Expected
-from .plan import is_blank, new_after
+from .plan import is_blank, is_worded, new_after
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,8 +36,10 @@ def expected(case: Case, flow: Sequence[Item]) -> Expected:
     """What may be new of the items of a list."""
     told = [draft for draft in case.open if draft.record is None and draft.said and draft.canon and not draft.foreign]
 
+    silent = any(draft.wordless for draft in case.open)
+
     def opens(item: Item) -> bool:
-        return assign([Unit(item.canon, worded=True)], told, oldest_first=False)
+        return (silent and not is_worded(item, named=case.named)) or assign([Unit(item.canon, worded=True)], told, oldest_first=False)
 
     return Expected(lambda match: explained(case, new_after(flow, match)), opens, case.known.calls)
 
