@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from optchat.core.records import Entry
 from optchat.core.words import terms
 from optchat.storage import postings
 from optchat.storage.database import Database
@@ -89,6 +90,20 @@ def test_a_rare_term_is_counted_again_when_there_is_more(table):
     assert reader.look_up(table, ["a"], 1)["a"].ids == [0]
     postings.insert(table, [(1, {"a"})])
     assert reader.look_up(table, ["a"], 2)["a"].ids == [1, 0]
+
+
+def test_a_message_that_says_something_else_now_is_not_found_by_what_is_gone(opened):
+    memory = opened()
+    memory.record([Entry(kind="user", text=text) for text in ("the key is heron-42", "a heron", "the boat")])
+    assert memory.settle(60)
+    memory._search.replace(0, "the key is heron-42", "the key is gone", memory.message(0).date)
+    assert memory._search.find("heron", 9) == [1]
+    assert memory._search.find("heron-42", 9) == [1]
+    assert memory._search.find("42", 9) == []
+    assert set(memory._search.find("key gone", 9)) == {0}
+    assert set(memory._search.look_up(["@2026-05-01"]).postings["@2026-05-01"].ids) == {0, 1, 2}
+    memory._search.replace(99, "nobody", "knows this")
+    assert memory._search.find("knows", 9) == []
 
 
 def test_the_newest_with_all_of_the_terms(table):

@@ -56,6 +56,11 @@ def insert(database: Database, rows: Iterable[tuple[int, Iterable[str]]]) -> Non
     database.executemany("INSERT INTO words (rowid, terms) VALUES (?, ?)", ((id_, " ".join(terms)) for id_, terms in rows))
 
 
+def remove(database: Database, id_: int, terms: Iterable[str]) -> None:
+    """Take a message out; ``terms``: all it was added with. The table does not know them itself."""
+    database.execute("INSERT INTO words (words, rowid, terms) VALUES ('delete', ?, ?)", (id_, " ".join(terms)))
+
+
 class Reader:
     """Looks terms up, and remembers how common they are."""
 

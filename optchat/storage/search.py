@@ -82,6 +82,18 @@ class Search:
             postings.insert(database, rows)
             database.execute("UPDATE meta SET indexed = ?, chars = chars + ?", (first + len(texts), sum(map(len, texts))))
 
+    def replace(self, id_: int, old: str, new: str, date: str = "") -> None:
+        """Message ``id_`` says ``new`` instead of ``old`` from now on: nothing of what is gone is found any more.
+
+        By the holder of the compactor's lock only. ``old`` must be what was added, or some of its terms go on finding the message.
+        """
+        mark = self._log_mark()
+        with self._writer.healed() as database, transaction(database):
+            meta = _meta(database)
+            if meta is not None and meta.log_mark == mark and id_ < meta.indexed:
+                postings.remove(database, id_, words.terms(old, date))
+                postings.insert(database, [(id_, words.terms(new, date))])
+
     def look_up(self, terms: Iterable[str]) -> Found:
         """Where the terms stand."""
         mark = self._log_mark()
