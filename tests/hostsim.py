@@ -137,8 +137,7 @@ class World:
                 continue
             message = {k: v for k, v in row.items() if k not in ("active", "said", "_compressed_summary")}
             message["saved"] = True
-            if self.named:
-                message["_db_persisted"] = True
+            message["_db_persisted"] = True
             if message["role"] in ("user", "assistant"):
                 message["content"] = message["content"].strip()
             message["said"] = row["said"]
@@ -229,6 +228,8 @@ class Agent:
         user: Message = {"role": "user", "content": copy.deepcopy(turn.text)}
         truth = world.say("user", _as_logged(turn.text), self.session)
         user["said"] = [truth]
+        if world.named:
+            user["timestamp"] = world.store.now().timestamp()
         self.live = [*self.live, user]
         if turn.preflight:
             self.compress()
@@ -342,10 +343,10 @@ class Agent:
             number = self.world.number()
             if self.world.named:
                 message.setdefault("message_uid", f"{number:032x}")
-                message.setdefault("timestamp", 1_800_000_000.0 + number)
+                message.setdefault("timestamp", self.world.store.now().timestamp())
             row = {k: copy.deepcopy(v) for k, v in message.items() if k not in ("said", "saved", "hung", "_db_persisted", "api_content")}
             row["content"] = _saved(message["content"])
-            rows.append(row | {"said": list(message["said"]), "active": True, "timestamp": 1_800_000_000.0 + number})
+            rows.append(row | {"said": list(message["said"]), "active": True, "timestamp": message.get("timestamp", self.world.store.now().timestamp())})
 
     def compress(self) -> None:
         """Hooks, then head, summary and tail: new dicts all, and the database's rows replaced."""

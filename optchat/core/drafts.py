@@ -6,6 +6,7 @@ A draft is written when a turn begins, before anything else can happen to it. Pu
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from .hosttext import alike, canon, has_mask
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from .known import Record
+
+_NEAR_S: Final = 60
+"""A host dates a message when it takes it in: in recordings from 1.4 s before it announces the turn (at its start, or some
+milliseconds) to 8 ms after. A compression in between may take a minute."""
 
 _PARTS_MAX: Final = 200
 """Paragraphs of a joined text that is taken apart; a text longer than this stays whole."""
@@ -43,6 +48,14 @@ class Draft:
     def __post_init__(self) -> None:
         if self.text is not None:
             self.canon = canon(self.text)
+
+    @property
+    def time(self) -> float:
+        """When the turn began, in seconds; 0 if that is not known."""
+        try:
+            return datetime.fromisoformat(self.date).timestamp()
+        except (ValueError, OverflowError):
+            return 0.0
 
     @property
     def wordless(self) -> bool:
@@ -75,7 +88,7 @@ class Unit:
 
     ``parts``: its content was a list. ``masked``: its host hides secrets, and names its messages. ``ahead``: it ends a list that may
     be shown before the turn it opens is announced. ``worded``: it is no message that was announced without words: it is text, and did
-    not come out of a database, which keeps no pictures.
+    not come out of a database, which keeps no pictures. ``stamp``: when the host took it in, in seconds, if it says so.
     """
 
     canon: str
@@ -83,6 +96,7 @@ class Unit:
     masked: bool = False
     ahead: bool = False
     worded: bool = False
+    stamp: float = 0.0
     pieces: list[Piece] | None = None
 
 
@@ -135,6 +149,10 @@ def _forward(units: Sequence[Unit], drafts: Sequence[Draft]) -> list[_Places | N
 def _whole(unit: Unit, drafts: Sequence[Draft], order: range) -> _Places | None:
     same = [at for at in order if drafts[at].text is not None and drafts[at].canon == unit.canon]
     same.sort(key=lambda at: drafts[at].late)
+    if len(same) > 1 and unit.stamp:
+        away = {at: abs(drafts[at].time - unit.stamp) for at in same}
+        if min(away.values()) < _NEAR_S:
+            same.sort(key=away.__getitem__)
     return [(same[0], unit.canon)] if same and (unit.canon or not drafts[same[0]].late) else None
 
 

@@ -40,7 +40,8 @@ class Item:
 
     ``said``: it stands in the user's role. ``parts``: its content was a list, which some hosts announce without its text.
     ``again``: a copy the host restated; never new. ``absorbed``: host ids of messages joined into this one. ``stamp``: seconds since
-    1970, where the host knows them. ``held``: the log was found to hold all of it; noted so that it is not asked again every turn.
+    1970, where the host knows them. ``saved``: the host has put it into its database. ``held``: the log was found to hold all of it;
+    noted so that it is not asked again every turn.
     """
 
     kind: str
@@ -56,6 +57,7 @@ class Item:
     again: bool = False
     absorbed: tuple[str, ...] = ()
     stamp: float = 0.0
+    saved: bool = False
     held: bool = field(default=False, compare=False)
 
     @property
@@ -102,7 +104,7 @@ def read_message(message: object) -> list[Item]:
     uid, stamp = _word(message.get("message_uid")), _stamp(message.get("timestamp"))
     absorbed = message.get("_absorbed_message_uids")
     for item in items:
-        item.uid, item.stamp = uid, stamp
+        item.uid, item.stamp, item.saved = uid, stamp, bool(uid or message.get("_db_persisted"))
         if absorbed and isinstance(absorbed, list):
             item.absorbed = tuple(name for name in absorbed if isinstance(name, str))
     return items

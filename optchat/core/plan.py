@@ -99,7 +99,7 @@ class New:
     def whole(cls, item: Item, *, named: bool = False) -> New:
         """All of an item."""
         said = item.said and not item.steer
-        unit = Unit(item.canon, parts=item.parts, masked=named, worded=is_worded(item, named=named)) if said else None
+        unit = Unit(item.canon, parts=item.parts, masked=named, worded=is_worded(item, named=named), stamp=item.stamp) if said else None
         return cls(item, names=(item.uid, *item.absorbed) if item.uid else (), unit=unit)
 
     @classmethod
@@ -149,11 +149,6 @@ class Case:
     def is_last_said(self, item: Item) -> bool:
         """Whether the user has said nothing after an item, but into a running turn."""
         return item is next((other for other in reversed(self.items) if other.said and not other.steer), None)
-
-    def is_live(self, item: Item) -> bool:
-        """Whether the host has not saved a message yet: only such a one can be shown before its turn is announced."""
-        return not item.uid if self.named else not item.stamp
-
 
 def is_worded(item: Item, *, named: bool) -> bool:
     """Whether an item is no message that was announced without words: it is text, and did not come out of a database."""
