@@ -14,8 +14,9 @@ from optchat.core.errors import OptchatError
 from optchat.core.records import Entry, Node
 from optchat.core.tree import Place
 from optchat.storage.database import DamagedError
-from optchat.storage.index import Index, MessageRow, NodeRow
+from optchat.storage.index import Index
 from optchat.storage.log import Spot
+from optchat.storage.rows import MessageRow, NodeRow
 
 
 def said(count, start=0, **fields):

@@ -15,8 +15,9 @@ from soundness import assert_sound
 from optchat.core.errors import LockTimeoutError, OptchatError, StoreError
 from optchat.core.records import Entry, Message, Node, clean, encode_message
 from optchat.core.tree import Place
-from optchat.storage import files, store
+from optchat.storage import files, store, upkeep
 from optchat.storage.database import DamagedError
+from optchat.storage.index import Index
 from optchat.storage.store import Store
 
 
@@ -413,7 +414,7 @@ def test_what_another_wrote_but_could_not_index_is_taken_in_whatever_day_it_has(
     memory, other = opened(), opened(clock=lambda: clock() + timedelta(days=days))
     memory.record(said(1))
     with monkeypatch.context() as patch:
-        patch.setattr(store.Index, "add_messages", failing_index)
+        patch.setattr(Index, "add_messages", failing_index)
         assert other.record(said(1, 1)) == [1]
     assert memory.record(said(1, 2)) == [2]
     assert texts(memory) == texts(opened()) == words(3)
@@ -432,7 +433,7 @@ def test_an_entry_is_acknowledged_though_the_index_cannot_follow_and_the_index_c
         raise error
 
     with monkeypatch.context() as patch, caplog.at_level(logging.WARNING):
-        patch.setattr(store.Index, "add_messages", fail)
+        patch.setattr(Index, "add_messages", fail)
         assert memory.record(said(2)) == [0, 1]
     assert len(caplog.records) == 1
     assert memory.record(said(1, 2)) == [2]
@@ -444,7 +445,7 @@ def test_batches_within_one_lock_get_their_own_numbers_though_the_index_cannot_f
     memory = opened()
     memory.record(said(1))
     with monkeypatch.context() as patch:
-        patch.setattr(store.Index, "add_messages", failing_index)
+        patch.setattr(Index, "add_messages", failing_index)
         with memory._store.locked():
             assert [memory.record(said(2, 1)), memory.record(said(1, 3))] == [[1, 2], [3]]
     assert texts(memory) == words(1)  # what the index knows
@@ -479,7 +480,7 @@ def test_an_entry_that_cannot_have_the_lock_is_refused_in_time_and_written_nowhe
 
 
 def test_a_memory_opens_though_the_lock_is_stuck_and_works_once_it_is_free(opened, root, monkeypatch):
-    monkeypatch.setattr(store, "LOCK_WAIT_S", 0.2)
+    monkeypatch.setattr(upkeep, "LOCK_WAIT_S", 0.2)
     first = opened()
     first.record(said(3))
     with only_day(root).open("ab") as file:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from ..core.records import Message, Node
     from ..core.tree import Place
-    from ..storage.index import Ready
+    from ..storage.rows import Ready
     from ..storage.search import Search
     from ..storage.store import Store
 

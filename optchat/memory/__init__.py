@@ -31,7 +31,8 @@ from ..recall.recall import Recall
 from ..storage import check, files, forks
 from ..storage.capture import CaptureLog
 from ..storage.search import Search
-from ..storage.store import LOCK_WAIT_S, Store
+from ..storage.store import Store
+from ..storage.upkeep import LOCK_WAIT_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,13 +11,14 @@ from __future__ import annotations
 import contextlib
 import secrets
 import threading
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from ..core.records import BUILDERS, MAX_LEVEL, clean
 from ..core.tree import Place
 from . import files, forks
 from .database import DamagedError, Database, told, transaction
 from .log import Spot
+from .rows import MessageRow, NodeRow, Ready, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -47,42 +48,6 @@ CREATE INDEX notes_of_session ON notes (session, type);
 CREATE INDEX notes_of_type ON notes (type, key);
 CREATE TABLE damage (id INTEGER PRIMARY KEY, room TEXT, name TEXT, offset INTEGER, reason TEXT);
 """
-
-
-class MessageRow(NamedTuple):
-    """A message as the index holds it; ``spot`` is None for one that is lost."""
-
-    id: int
-    spot: Spot | None
-    bytes: int
-    session: str
-    uid: str
-    turn: str = ""
-
-
-class NodeRow(NamedTuple):
-    """A node as the index holds it; ``bytes`` and ``chars`` are those of its text."""
-
-    place: Place
-    spot: Spot
-    bytes: int
-    chars: int
-    by: str
-
-
-class Ready(NamedTuple):
-    """A node that can be built now, and the bytes of what it is built from."""
-
-    place: Place
-    source_bytes: int
-
-
-class State(NamedTuple):
-    """The index in a nutshell: ``known`` has the bytes taken in of the day files that matter, by (room, name)."""
-
-    generation: int
-    total: int
-    known: dict[tuple[str, str], int]
 
 
 _STATE: Final = """

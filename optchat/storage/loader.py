@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Final
 
 from ..core.records import BadLineError, Message, Node, decode_message, decode_node, message_size
 from ..core.tree import Place
-from .index import Index, MessageRow, NodeRow
 from .log import DayLog, Spot
+from .rows import MessageRow, NodeRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from .index import Index
 
 _ROWS_AT_ONCE: Final = 5_000
 ID_JUMP_MAX: Final = 1_000_000

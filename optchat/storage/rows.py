@@ -1,0 +1,45 @@
+"""What the index holds and gives back, as records: plain data between ``index.py`` and those who fill or ask it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from ..core.tree import Place
+    from .log import Spot
+
+
+class MessageRow(NamedTuple):
+    """A message as the index holds it; ``spot`` is None for one that is lost."""
+
+    id: int
+    spot: Spot | None
+    bytes: int
+    session: str
+    uid: str
+    turn: str = ""
+
+
+class NodeRow(NamedTuple):
+    """A node as the index holds it; ``bytes`` and ``chars`` are those of its text."""
+
+    place: Place
+    spot: Spot
+    bytes: int
+    chars: int
+    by: str
+
+
+class Ready(NamedTuple):
+    """A node that can be built now, and the bytes of what it is built from."""
+
+    place: Place
+    source_bytes: int
+
+
+class State(NamedTuple):
+    """The index in a nutshell: ``known`` has the bytes taken in of the day files that matter, by (room, name)."""
+
+    generation: int
+    total: int
+    known: dict[tuple[str, str], int]
