@@ -20,6 +20,9 @@ _NEAR_S: Final = 60
 """A host dates a message when it takes it in: in recordings from 1.4 s before it announces the turn (at its start, or some
 milliseconds) to 8 ms after. A compression in between may take a minute."""
 
+_CLOCK_S: Final = 0.01
+"""How far two readings of one clock may differ: dates are kept in milliseconds."""
+
 _PARTS_MAX: Final = 200
 """Paragraphs of a joined text that is taken apart; a text longer than this stays whole."""
 
@@ -149,6 +152,8 @@ def _forward(units: Sequence[Unit], drafts: Sequence[Draft]) -> list[_Places | N
 def _whole(unit: Unit, drafts: Sequence[Draft], order: range) -> _Places | None:
     same = [at for at in order if drafts[at].text is not None and drafts[at].canon == unit.canon]
     same.sort(key=lambda at: drafts[at].late)
+    if unit.ahead and unit.stamp:  # if its turn was announced, then after the host took it in
+        same = [at for at in same if drafts[at].time > unit.stamp - _CLOCK_S]
     if len(same) > 1 and unit.stamp:
         away = {at: abs(drafts[at].time - unit.stamp) for at in same}
         if min(away.values()) < _NEAR_S:

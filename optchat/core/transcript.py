@@ -10,21 +10,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from .alignment import align
-from .hosttext import alike, without_end
+from .hosttext import alike
 from .named import fresh_named
-from .pairing import Expected
 from .plan import EARLY, Addition, Bind, Case, Footing, Plan, Turn, unshown
 from .records import Entry
 from .turns import settle
-from .unnamed import cut_short, fresh_unnamed
+from .unnamed import fresh_unnamed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .drafts import Draft, Piece
     from .hostlist import Item
-    from .known import Known, Record
+    from .known import Known
     from .plan import New
 
 __all__ = ["EARLY", "Addition", "Bind", "Footing", "Plan", "Turn", "reconcile", "unshown"]
@@ -35,47 +33,10 @@ def reconcile(items: Sequence[Item], known: Known, drafts: Sequence[Draft], turn
     case = Case(items, known, drafts, turn)
     gap = max((at for at, item in enumerate(items) if item.kind == "gap"), default=-1)
     case.plan.gap = items[gap].key if gap >= 0 else ""
-    _link_early(case)
     fresh = fresh_named(case) if case.named else fresh_unnamed(case, gap)
     settle(case, fresh)
     _emit(case, fresh)
     return case.plan
-
-
-# -- messages that came before their turn
-
-
-def _link_early(case: Case) -> None:
-    """The running turn's message may be logged already: a host that compresses first shows it before it announces the turn."""
-    if case.running is None or case.running.text is None:
-        return
-    records = case.known.shown(case.turn.session)
-    last = records[-1] if records else None
-    if last is None or not last.said or last.canon != case.running.canon or (last.turn and not last.turn.startswith(EARLY)):
-        return
-    flow = [item for item in case.items if not item.steer and not item.again]
-    at = next((k for k in range(len(flow) - 1, -1, -1) if flow[k].said), None)
-    joined_before = without_end(flow[at].canon, last.canon) if at is not None else None
-    if at is None or (joined_before is None and not alike(flow[at].canon, last.canon)):
-        return
-    before = [*flow[:at], cut_short(flow[at], joined_before)] if joined_before else flow[:at]
-    if not _is_known(case, before, records[:-1]):
-        return
-    case.plan.binds.append(Bind(last.id, turn=case.running.token))
-    case.own, case.running = last, None
-
-
-def _is_known(case: Case, flow: Sequence[Item], records: Sequence[Record]) -> bool:
-    """Whether a part of the list shows nothing new."""
-    if case.named:
-        return all(not item.said or not item.uid or item.uid in case.known.by_uid for item in flow)
-    gap = max((at for at, item in enumerate(flow) if item.kind == "gap"), default=-1)
-    flow = flow[gap + 1 :]
-    match = align(flow, records, Expected(calls=case.known.calls), cut=gap >= 0)
-    return match.old == len(flow) and not match.rest
-
-
-# -- writing it down
 
 
 def _emit(case: Case, fresh: list[New]) -> None:

@@ -67,7 +67,7 @@ def _with_own(case: Case, flow: list[Item], records: Sequence[Record], anchor: t
     at, remainder = anchor
     before = [item for item in flow[:at] if not item.again]
     if remainder:
-        before.append(cut_short(flow[at], remainder))
+        before.append(_cut_short(flow[at], remainder))
     match = align(before, records, expected(case, before), cut=cut)
     _go_on_in(case, records, match)
     assert case.running is not None
@@ -160,7 +160,7 @@ def _with_steers(case: Case, fresh: list[New]) -> list[New]:
     return woven
 
 
-def cut_short(item: Item, canon: str) -> Item:
+def _cut_short(item: Item, canon: str) -> Item:
     """The part of a joined message that came before the running turn's own."""
     return Item(item.kind, canon, f"said|{canon}", canon=canon, uid=item.uid, said=True, stamp=item.stamp)
 
