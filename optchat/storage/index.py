@@ -69,10 +69,12 @@ class Index:
         self._file_ids: dict[tuple[str, str], int] = {}
         self._file_names: dict[int, str] = {}
         self._session_ids: dict[str, int] = {}
+        self._log_path = path.with_name(f"{path.name}-wal")
         self._writer, self._reader = Database(path), Database(path)
         try:
             self.ok = self.usable()
             self.identity = files.identity_of(path)
+            self._log_file = files.identity_of(self._log_path)
         except BaseException:
             self.close()
             raise
@@ -88,6 +90,7 @@ class Index:
         self._frozen = self._read_mutex.acquire(timeout=forks.WAIT_S)
         self._reader.let_go()
         self._writer.let_go()
+        self._log_file = None  # the last to close takes the file along, and makes another when it is used again
 
     def after_fork(self, *, child: bool) -> None:
         """Go on; the connections are made again when they are used."""
@@ -95,6 +98,13 @@ class Index:
             self._read_mutex = threading.Lock()
         elif self._frozen:
             self._read_mutex.release()
+
+    def has_its_log(self) -> bool:
+        """Whether the write-ahead log on disk is the one our connections use. Deleted, each process would go on with one of its own."""
+        found = files.identity_of(self._log_path)
+        if self._log_file is None:
+            self._log_file = found
+        return found == self._log_file
 
     # -- reading
 

@@ -215,6 +215,9 @@ class Upkeep:
             self._make_dirs()
             self._retired.append(self._index)  # other threads may be reading from it
             self._index = self._reopened()
+        elif not self._index.has_its_log():
+            logger.warning("optchat: a part of %s is gone; it is made anew", self._index_path)
+            self._replace_index()
         try:
             if (self._index.ok or self._made_by_another()) and not self._suspect:
                 state = self._index.state(self._near())
