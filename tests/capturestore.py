@@ -35,7 +35,7 @@ class MemoryStore:
         self.intruder = None
 
     def now(self) -> datetime:
-        self.time += timedelta(milliseconds=10)
+        self.time += timedelta(seconds=2)
         return self.time
 
     def begin(self, draft: Draft) -> None:

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
-from ..core.drafts import Draft
+from ..core.drafts import NEAR_S, Draft, seconds
 from ..core.errors import StoreError
 from ..core.hostlist import STEER
 from ..core.hosttext import alike, canon, likeness, told
@@ -40,11 +40,12 @@ _CONTINUES: Final = ("compression", "branch", "")
 
 @dataclass(slots=True)
 class _Begun:
-    """A turn this instance was told of. ``over``: its own list has come; ``undone``: the user has taken turns back since."""
+    """A turn this instance was told of, at ``time`` in seconds. ``over``: its own list has come; ``undone``: the user has taken turns back since."""
 
     token: str
     canon: str
     wordless: bool
+    time: float
     over: bool = False
     undone: bool = False
 
@@ -100,16 +101,16 @@ class Capture:
         what = told(text)
         if what is None:
             return
-        form = canon(what.text)
+        form, date = canon(what.text), self._date()
         with self._turns_lock:
             token = uuid4().hex[:16]
             if self._early is not None and self._early.is_it(form):
                 token = self._early.token
             self._early = None
-            self._turns.append(_Begun(token, form, not text))
+            self._turns.append(_Begun(token, form, not text, seconds(date)))
             del self._turns[:-_TURNS_KEPT]
             session = self.session
-        self._store.begin(Draft(token, session, what.text if text else None, self._date(), author, self.owner, kind=what.kind))
+        self._store.begin(Draft(token, session, what.text if text else None, date, author, self.owner, kind=what.kind))
 
     def turn_ended(self, messages: Sequence[object], user_content: str | None = None, author: str = "") -> None:
         """The turn is over; ``messages`` is the host's whole list, ``user_content`` what opened the turn."""
@@ -181,6 +182,10 @@ class Capture:
         fitting = [turn for turn in fitting if not turn.undone] or fitting
         if len(fitting) < 2:
             return fitting[0] if fitting else None
+        if own is not None and own.stamp and all(own.canon == turn.canon for turn in fitting):  # a joined one is as old as its first part
+            nearest = min(fitting, key=lambda turn: abs(turn.time - own.stamp))
+            if abs(nearest.time - own.stamp) < NEAR_S:
+                return nearest
         return self._likeliest(items, fitting)
 
     def _likeliest(self, items: Sequence[Item], fitting: list[_Begun]) -> _Begun:

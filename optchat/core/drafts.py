@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from .known import Record
 
-_NEAR_S: Final = 60
+NEAR_S: Final = 60
 """A host dates a message when it takes it in: in recordings from 1.4 s before it announces the turn (at its start, or some
 milliseconds) to 8 ms after. A compression in between may take a minute."""
 
@@ -55,10 +55,7 @@ class Draft:
     @property
     def time(self) -> float:
         """When the turn began, in seconds; 0 if that is not known."""
-        try:
-            return datetime.fromisoformat(self.date).timestamp()
-        except (ValueError, OverflowError):
-            return 0.0
+        return seconds(self.date)
 
     @property
     def wordless(self) -> bool:
@@ -75,6 +72,14 @@ class Draft:
         """A turn that is logged; if no list has shown it yet, one is awaited."""
         text = record.text or record.canon
         return cls(record.turn, record.session, text, record.date, kind=record.kind, record=record, late=late)
+
+
+def seconds(date: str) -> float:
+    """An ISO date as seconds since 1970; 0 if it is none."""
+    try:
+        return datetime.fromisoformat(date).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0
 
 
 @dataclass(slots=True)
@@ -156,7 +161,7 @@ def _whole(unit: Unit, drafts: Sequence[Draft], order: range) -> _Places | None:
         same = [at for at in same if drafts[at].time > unit.stamp - _CLOCK_S]
     if len(same) > 1 and unit.stamp:
         away = {at: abs(drafts[at].time - unit.stamp) for at in same}
-        if min(away.values()) < _NEAR_S:
+        if min(away.values()) < NEAR_S:
             same.sort(key=away.__getitem__)
     return [(same[0], unit.canon)] if same and (unit.canon or not drafts[same[0]].late) else None
 

@@ -25,7 +25,7 @@ _SHOWABLE: Final = ("user", "talk", "tool", "echo")
 class Record:
     """A logged message. ``shown``: a list of the host has shown it; ``size``: characters of its text without outer space.
 
-    ``text`` and ``date``: only of one that was not shown when it was logged.
+    ``text``: only of one that was not shown when it was logged. ``date``: of those, and of the user's that have no host's id.
     """
 
     id: int
@@ -64,7 +64,7 @@ class Record:
             size=len(message.text.strip()),
             call=message.call,
             text=message.text if message.unshown else "",
-            date=message.date if message.unshown else "",
+            date=message.date if message.unshown or (said and not message.uid) else "",
         )
 
 

@@ -5,10 +5,10 @@ Pure. Texts are compared only where an id does not decide it: a host may mask th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .alignment import align
-from .drafts import Unit, assign
+from .drafts import Unit, assign, seconds
 from .hosttext import alike, joined, without_end, without_start
 from .plan import Bind, New, is_blank
 from .turns import expected
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from .known import Record
     from .pairing import Match
     from .plan import Case
+
+
+_CLOCK_S: Final = 1
+"""Dates in the log may be in whole seconds."""
 
 
 def fresh_named(case: Case) -> list[New]:
@@ -41,7 +45,14 @@ def fresh_named(case: Case) -> list[New]:
             unknown.append(item)
             seen.append(New.whole(item, named=True))
     nameless = [record for record in case.known.shown(case.turn.session) if not record.uid] if unknown else []
+    nameless = [record for record in nameless if not record.said or _may_be_shown(record, unknown)]
     return _without_nameless(case, seen, unknown, nameless) if nameless else seen
+
+
+def _may_be_shown(record: Record, unknown: list[Item]) -> bool:
+    """Whether one of the messages with unknown ids is old enough to be one that was logged without an id."""
+    logged = seconds(record.date)
+    return not logged or any(item.stamp <= logged + _CLOCK_S for item in unknown if item.said)
 
 
 def _gained(case: Case, item: Item, records: list[Record]) -> list[New]:
@@ -83,6 +94,10 @@ def _without_early(case: Case, rest: str, names: tuple[str, ...]) -> tuple[str, 
 def _without_nameless(case: Case, seen: list[New], unknown: list[Item], nameless: list[Record]) -> list[New]:
     """Take out the unknown ids that are those of messages logged before the host had named them."""
     flow = [item for item in unknown if not item.steer]
+    if case.running is not None:  # its own message is not logged, so it is none of those
+        at = next((k for k in range(len(flow) - 1, -1, -1) if flow[k].said), None)
+        if at is not None and case.is_last_said(flow[at]) and alike(flow[at].canon, case.running.canon):
+            flow = flow[:at]
     own = next((at for at, record in enumerate(nameless) if record is case.own), None)
     match = align(flow, nameless, expected(case, flow), cut=True, own=own, sure=case.turn.sure)
     case.plan.firm = match.firm
