@@ -40,7 +40,10 @@ _CONTINUES: Final = ("compression", "branch", "")
 
 @dataclass(slots=True)
 class _Begun:
-    """A turn this instance was told of, at ``time`` in seconds. ``over``: its own list has come; ``undone``: the user has taken turns back since."""
+    """A turn this instance was told of, at ``time`` in seconds.
+
+    ``over``: its own list has come; ``undone``: the user has taken turns back since.
+    """
 
     token: str
     canon: str
@@ -287,7 +290,8 @@ class Capture:
         drafts = [draft for draft in self._drafts if draft.token not in self._known.settled]
         drafts = [d for d in drafts if d.owner == self.owner or self._known.reaches(self.session, d.session, d.token)]
         for draft in drafts:
-            draft.foreign = draft.owner != self.owner and draft.token not in self._adopted
+            draft.mine = draft.owner == self.owner
+            draft.foreign = not draft.mine and draft.token not in self._adopted
         at = next((k for k, draft in enumerate(drafts) if draft.token == before), None)
         return drafts if at is None else drafts[: at + 1]
 

@@ -20,6 +20,9 @@ NEAR_S: Final = 60
 """A host dates a message when it takes it in: in recordings from 1.4 s before it announces the turn (at its start, or some
 milliseconds) to 8 ms after. A compression in between may take a minute."""
 
+_SOON_S: Final = 5
+"""Within this a host that announces no words dates a message after it has announced its turn (8 ms in recordings)."""
+
 _CLOCK_S: Final = 0.01
 """How far two readings of one clock may differ: dates are kept in milliseconds."""
 
@@ -33,7 +36,8 @@ class Draft:
 
     ``foreign``: it was begun by another instance, which may be at work on it still. ``kind`` ``note``: no message of the user's but
     one of ours that must stand between them (an undo). ``record``: the turn is in the log already, and only a list that shows it is
-    awaited; ``late``: lists have shown younger turns since, so that only an old list will.
+    awaited; ``late``: lists have shown younger turns since, so that only an old list will. ``mine``: it was begun by the very instance
+    that is shown the list.
     """
 
     token: str
@@ -47,6 +51,7 @@ class Draft:
     record: Record | None = None
     foreign: bool = False
     late: bool = False
+    mine: bool = True
 
     def __post_init__(self) -> None:
         if self.text is not None:
@@ -168,8 +173,14 @@ def _whole(unit: Unit, drafts: Sequence[Draft], order: range) -> _Places | None:
 
 def _wordless(unit: Unit, drafts: Sequence[Draft], order: range) -> _Places | None:
     """A turn announced without words is the message with a picture that nothing else explains."""
-    may = unit.parts and not unit.ahead
-    return next(([(at, unit.canon)] for at in order if drafts[at].wordless), None) if may else None
+    silent = [at for at in order if drafts[at].wordless and not unit.ahead]
+    single = len(silent) == 1 or "\n\n" not in unit.canon  # else it may be several of them, joined
+    near = [at for at in silent if single and unit.stamp and abs(drafts[at].time - unit.stamp) < _SOON_S]
+    if near:
+        return [(min(near, key=lambda at: abs(drafts[at].time - unit.stamp)), unit.canon)]
+    # A picture that does not come out of a database was said to this very instance.
+    mine = [at for at in silent if drafts[at].mine or unit.stamp] if unit.parts else []
+    return [(mine[0], unit.canon)] if mine else None
 
 
 class _Split:
