@@ -456,7 +456,7 @@ def test_a_message_is_dated_when_it_was_said_and_not_when_a_list_showed_it(store
     capture.turn_started("x")
     store.time = store.time.replace(hour=20)
     capture.turn_ended([{"role": "user", "content": "x"}, {"role": "assistant", "content": "a"}], "x")
-    assert store.log[0].date.startswith(said.isoformat(timespec="seconds")[:19])
+    assert store.log[0].date[:16] == said.isoformat()[:16]
     assert store.log[1].date[11:13] == "20"
 
 

@@ -72,7 +72,7 @@ _REPORTS: Final = (("[ASYNC DELEGATION", "work"), ("[IMPORTANT: Background proce
 _BLOCK: Final = r"<\s*memory-context\s*>%s(?:(?!<\s*memory-context).)*?</\s*memory-context\s*>"
 _NOTE: Final = r"\s*\[System note:\s*The following is recalled memory context"
 _MEMORY_BLOCK: Final = re.compile(
-    rf"\s*{_BLOCK % _NOTE}|\A\s*{_BLOCK % ''}\s*|\s*{_BLOCK % ''}\s*\Z",
+    rf"\A\s*{_BLOCK % ''}\s*|\s*{_BLOCK % _NOTE}|\s*{_BLOCK % ''}\s*\Z",
     re.IGNORECASE | re.DOTALL,
 )
 """The host's block of memory: by its note, or by standing at an end of the text. The same tags inside a text may be the user's own."""
