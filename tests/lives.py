@@ -20,11 +20,12 @@ DEATHS = ("die_unsaved", "die", "die_answered")
 
 
 class Words:
-    """Texts that are all different, or nearly all alike."""
+    """Texts that are all different, or nearly all alike; ``short``: only the replies are alike."""
 
-    def __init__(self, rng: random.Random, *, alike: bool) -> None:
+    def __init__(self, rng: random.Random, *, alike: bool, short: bool = False) -> None:
         self.rng = rng
         self.alike = alike
+        self.short = short
         self.count = 0
         self.blank = False
 
@@ -34,6 +35,8 @@ class Words:
             return f"steer {self.count}"
         if self.alike:
             return self.rng.choice(("ok", "ok", "go on")) if stem != "answer" else "done"
+        if stem == "answer" and self.short:
+            return self.rng.choice(("done", "done", "ok then"))
         shape = self.rng.random()
         if stem == "answer":
             return f"answer {self.count}"
@@ -68,9 +71,9 @@ def random_turn(rng: random.Random, words: Words, *, faults: bool) -> Turn:
     return Turn(text, steps, end, words("answer"), preflight=rng.random() < 0.08, late=rng.random() < 0.1, before=before)
 
 
-def live(world: World, rng: random.Random, *, faults: bool, alike: bool, events: int) -> None:
+def live(world: World, rng: random.Random, *, faults: bool, alike: bool, events: int, short: bool = False) -> None:
     """Drive one host through some events; every agent comes to an end, and every session with an open turn is opened once more."""
-    words = Words(rng, alike=alike)
+    words = Words(rng, alike=alike, short=short)
     agent, others, old = world.start(), [], []
     for _ in range(events):
         if agent.dead:
