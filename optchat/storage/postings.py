@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 LISTED: Final = 20_000
 """A term in more messages than this is common: listing them would take longer than a turn may be held up."""
 
-LISTED_IN_ALL: Final = 40_000
+_LISTED_ANYWAY: Final = 2_000
+_LISTED_ONE_IN: Final = 10
+"""So is a term that more than one message in ten holds, unless there are few of them: it tells next to nothing by itself."""
 
 SAMPLE: Final = 4_000
 """How often a common term occurs is judged by this many of the newest messages."""
@@ -80,11 +82,12 @@ class Reader:
         counts = {term: self._count(database, term, total) for term in terms}
         rising = sorted((term for term, count in counts.items() if count), key=counts.__getitem__)
         found: dict[str, Posting] = {}
-        left = LISTED_IN_ALL
+        most = min(LISTED, max(_LISTED_ANYWAY, total // _LISTED_ONE_IN))
+        left = 2 * most
         for term in rising:
-            if counts[term] <= min(left, LISTED):
+            if counts[term] <= min(left, most):
                 left -= counts[term]
-                found[term] = Posting(counts[term], _listed(database, _quoted(term), LISTED))
+                found[term] = Posting(counts[term], _listed(database, _quoted(term), most))
         either = " OR ".join(map(_quoted, found))
         common = [term for term in rising if term not in found]
         asked = common[:_COMMON_ASKED]
