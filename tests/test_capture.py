@@ -271,6 +271,23 @@ def test_a_turn_that_broke_and_was_taken_back_was_said_all_the_same(life, store,
 
 
 @BOTH
+@pytest.mark.parametrize("joined", [False, True])
+def test_what_an_undo_took_along_comes_back_from_the_database_once(life, store, flavour, joined):
+    """The host had joined it to the message that was taken back, and keeps it in a row of its own."""
+    world, agent = life(flavour)
+    agent.turn(Turn("x", answer="a"))
+    agent.turn(Turn("lost", end="die"))
+    agent = again(world, agent)
+    agent.turn(Turn("y", end="interrupt"))
+    agent.undo()
+    agent.turn(Turn("z", end="empty"))
+    agent = again(world, agent, joined=joined)
+    agent.turn(Turn("w", answer="b"))
+    agent.exit()
+    assert written(store).replace("!", "") == "u:x a:a u:lost u:y n u:z u:w a:b"
+
+
+@BOTH
 def test_a_broken_turn_goes_along_into_a_branch(life, store, flavour):
     _, agent = life(flavour)
     agent.turn(Turn("x", end="interrupt"))

@@ -303,7 +303,8 @@ def _alike(unit: Unit, draft: Draft) -> bool:
 
     Where the host gives no ids, only if one holds the other: a wrong pair would lose a message.
     """
-    if draft.foreign or draft.late:
+    timely = bool(unit.stamp) and abs(draft.time - unit.stamp) < NEAR_S
+    if draft.foreign or (draft.late and not timely):
         return False
     if unit.masked:
         return alike(unit.canon, draft.canon)

@@ -96,7 +96,7 @@ def _without_nameless(case: Case, seen: list[New], unknown: list[Item], nameless
     flow = [item for item in unknown if not item.steer]
     if case.running is not None:  # its own message is not logged, so it is none of those
         at = next((k for k in range(len(flow) - 1, -1, -1) if flow[k].said), None)
-        if at is not None and case.is_last_said(flow[at]) and alike(flow[at].canon, case.running.canon):
+        if at is not None and case.is_last_said(flow[at]) and _is_one(flow[at].canon, case.running.canon):
             flow = flow[:at]
     own = next((at for at, record in enumerate(nameless) if record is case.own), None)
     match = align(flow, nameless, expected(case, flow), cut=True, own=own, sure=case.turn.sure)
@@ -119,6 +119,11 @@ def _without_nameless(case: Case, seen: list[New], unknown: list[Item], nameless
         elif id(new.item) not in gone:
             left.append(new)
     return left
+
+
+def _is_one(text: str, other: str) -> bool:
+    """Whether two texts may be one that is masked in two ways; a joined one is no single one, however it is masked."""
+    return text.count("\n\n") == other.count("\n\n") and alike(text, other)
 
 
 def _masked_pairs(flow: Sequence[Item], records: Sequence[Record], match: Match) -> dict[int, tuple[int, str]]:
