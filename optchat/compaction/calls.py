@@ -40,6 +40,10 @@ class CallError(OptchatError):
     """One call failed in a way that may be the fault of what was asked, or of nobody: a timeout, an error of the endpoint."""
 
 
+class RestError(OptchatError):
+    """No call was made: the day's tokens are spent, or the compactor is being stopped."""
+
+
 def _as_it_is(text: str) -> str:
     return text
 
