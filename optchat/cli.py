@@ -60,9 +60,10 @@ def register_cli(parser: argparse.ArgumentParser) -> None:
     zoom.add_argument("address", metavar="ID+N", help="as it stands before the | of a line; ID alone is the message itself")
     zoom.add_argument("--page", metavar="P", default="1", help="page of a long message (default: 1)")
     command("date", "when a message was said, by whom and in which session", facts=True).add_argument("address", metavar="ID")
-    search = command("search", "find messages by their words", facts=True)
-    search.add_argument("query", metavar="Q", nargs="+")
+    search = command("search", "find messages by their words, best first", facts=True)
+    search.add_argument("query", metavar="QUERY", nargs="+")
     search.add_argument("--limit", type=_positive, default=20, metavar="N", help="most hits to print (default: 20)")
+    search.add_argument("--newest", action="store_true", help="newest first instead of best first")
     taken = command("import", "take in a JSONL file, a Hermes state.db or an OptMem LOG.txt; twice adds nothing", facts=True)
     taken.add_argument("file", metavar="FILE")
     command("compact", "build all lines that are not built yet, now", facts=True)
@@ -227,7 +228,10 @@ def _search(args: argparse.Namespace) -> int:
 
     query = " ".join(args.query)
     with Bars() as bars, _open(args, bars=bars) as memory:
-        hits = memory.search(query, limit=args.limit)
+        hits = memory.search(query, limit=args.limit, newest=args.newest)
+        behind = memory.status()["full_text_behind"]
+    if behind:
+        _complain(f"{behind:,} of the newest messages cannot be found yet. To make them searchable: optchat compact")
     _facts(args, hits_facts(query, hits), hits_text(query, hits))
     return 0
 

@@ -15,6 +15,7 @@ import pytest
 
 from optchat import cli
 from optchat.core.records import Entry
+from optchat.hermes import tools
 from optchat.memory import Memory
 
 ROOT = Path(__file__).parent.parent
@@ -191,7 +192,22 @@ def test_search_prints_one_line_a_hit_that_zoom_takes(home, capsys):
     assert (status, out) == (0, "nothing found for: submarine\n")
     status, out, _ = in_process(capsys, "search", "listing", "--home", home)
     assert (status, out.count("\n")) == (0, 1)
-    assert len(out) < 200
+    assert len(out) < 450
+
+
+def test_search_prints_what_the_tool_shows_best_or_newest_first(home, capsys):
+    with Memory.open(home / "optchat", compact=False) as memory:
+        for query, newest, ids in (("message 4", False, [4, 5, 3]), ("message", True, [7, 6, 5])):
+            shown = json.loads(tools.call(memory, "optchat_search", {"query": query, "limit": 3, "newest": newest}))["text"]
+            args = ["search", *query.split(), "--limit", "3", *["--newest"] * newest, "--home", home]
+            assert in_process(capsys, *args) == (0, shown + "\n", "")
+            hits = json.loads(in_process(capsys, *args, "--json")[1])["hits"]
+            assert [hit["line"] for hit in hits] == shown.split("\n")
+            assert [hit["id"] for hit in hits] == ids
+        memory.record([Entry(kind="user", text="message 10")])
+    status, out, err = in_process(capsys, "search", "message", "10", "--home", home)
+    assert (status, out.count("message 10")) == (0, 0)
+    assert "1 of the newest messages cannot be found yet" in one_line(err)
 
 
 def test_import_compact_and_check_follow_one_another(tmp_path, capsys):

@@ -101,13 +101,13 @@ def test_a_message_that_says_something_else_now_is_not_found_by_what_is_gone(ope
     memory.record([Entry(kind="user", text=text) for text in ("the key is heron-42", "a heron", "the boat")])
     assert memory.settle(60)
     memory._search.replace(0, "the key is heron-42", "the key is gone", memory.message(0).date)
-    assert memory._search.find("heron", 9) == [1]
-    assert memory._search.find("heron-42", 9) == [1]
-    assert memory._search.find("42", 9) == []
-    assert set(memory._search.find("key gone", 9)) == {0}
+    assert [hit.id for hit in memory.search("heron")] == [1]
+    assert [hit.id for hit in memory.search("heron-42")] == [1]
+    assert memory.search("42") == []
+    assert [hit.id for hit in memory.search("key gone")] == [0]
     assert set(memory._search.look_up(["@2026-05-01"]).postings["@2026-05-01"].ids) == {0, 1, 2}
     memory._search.replace(99, "nobody", "knows this")
-    assert memory._search.find("knows", 9) == []
+    assert memory.search("knows") == []
 
 
 def test_the_newest_with_all_of_the_terms(table):

@@ -9,6 +9,7 @@ import sys
 import threading
 import types
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar
 
 import pytest
@@ -58,8 +59,8 @@ class FakeMemory:
     def date(self, id):  # noqa: A002
         return f"date of {id}"
 
-    def search_lines(self, query, limit=10, *, newest=False):
-        return [] if query == "nothing" else [f"3+1|user: {query}/{limit}/{newest}"]
+    def search(self, query, limit=20, *, newest=False):
+        return [] if query == "nothing" else [SimpleNamespace(line=f"3+1|user: {query}/{limit}/{newest}")]
 
     def taken_back(self, session):
         self.switches.append(("taken back", session))
@@ -587,6 +588,7 @@ def test_a_wrong_address_is_answered_with_what_to_use_instead(tmp_path):
         ({"query": "a name", "limit": "5", "newest": "true"}, "3+1|user: a name/5/True"),
         ({"query": "a name", "limit": 5.0, "newest": True}, "3+1|user: a name/5/True"),
         ({"query": "a name", "limit": "many"}, "3+1|user: a name/10/False"),
+        ({"query": "a name", "limit": 1_000}, "3+1|user: a name/50/False"),
         ({"query": "nothing"}, "no message holds these words; other words may find it"),
     ],
 )

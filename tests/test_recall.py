@@ -213,30 +213,6 @@ def test_a_session_is_shown_the_view_once_and_every_turn_where_that_is_set(opene
     assert every.recall("hello", session="s") == every.recall("hello", session="s") == every.view()
 
 
-# -- the search tool
-
-
-def test_a_search_gives_lines_that_can_be_opened_best_or_newest_first(long_memory):
-    for query, id_ in (("Ottoline Fernsby", 40), ("重试次数", 82), ("optchat/core/view.py", 123), ("lemur-7", 165)):
-        line = long_memory.search_lines(query)[0]
-        first, _, rest = line.partition("+1|")
-        assert int(first) == id_
-        assert len(line) < 450
-        assert long_memory.zoom(line).startswith(f"{id_}+1|")
-        assert "lemur-7" in rest or rest in one_line(long_memory.message(id_).source)
-
-
-def test_a_search_gives_as_many_lines_as_asked_for_and_no_neighbours(long_memory):
-    best = long_memory.search_lines("note lantern12 lantern13 garden7", 5)
-    assert len(best) == 5
-    newest = long_memory.search_lines("note lantern12 lantern13 garden7", 5, newest=True)
-    assert sorted(newest) == sorted(best)
-    ids = [int(line.partition("+")[0]) for line in newest]
-    assert ids == sorted(ids, reverse=True)
-    assert len(long_memory.search_lines("note", 1_000)) == 50
-    assert long_memory.search_lines("zzyzx") == long_memory.search_lines("😀") == long_memory.search_lines("") == []
-
-
 # -- the later turns of a context
 
 

@@ -1,10 +1,13 @@
 """Finding messages by their words, in any language, whatever became of the index."""
 
+import unicodedata
+
 import pytest
 from soundness import assert_sound
 
 from optchat.core.errors import OptchatError
 from optchat.core.records import Entry
+from optchat.storage import postings
 
 
 def log(memory, *texts):
@@ -12,23 +15,67 @@ def log(memory, *texts):
     assert memory.settle(30)
 
 
-def found(memory, query, limit=20):
-    return [hit.id for hit in memory.search(query, limit)]
+def log_apart(memory, *texts):
+    """Each in a session of its own: what stands beside a match is lifted by it."""
+    memory.record([Entry(kind="user", text=text, session=f"s{number}") for number, text in enumerate(texts)])
+    assert memory.settle(30)
+
+
+def found(memory, query, limit=20, *, newest=False):
+    return [hit.id for hit in memory.search(query, limit, newest=newest)]
 
 
 def test_messages_are_found_by_their_words_those_with_all_of_them_first(memory):
-    log(memory, "the invoice of Maria is late", "Maria sings", "an invoice", "nothing of that")
+    log_apart(memory, "the invoice of Maria is late", "Maria sings", "an invoice", "nothing of that")
     assert found(memory, "Maria invoice")[0] == 0
     assert set(found(memory, "Maria invoice")) == {0, 1, 2}
     assert found(memory, "MARIA sings")[0] == 1
 
 
-def test_a_hit_is_the_message_whole(memory, clock):
-    memory.record([Entry(kind="talk", text="an umbrella\n" + "and more " * 500, session="s1")])
+def test_a_hit_is_the_message_whole_with_a_line_that_can_be_opened(memory, clock):
+    text = "and more. " * 500 + "an umbrella\n" + "and more. " * 500
+    memory.record([Entry(kind="talk", text=text, session="s1")])
     memory.settle(30)
     (hit,) = memory.search("umbrella")
     assert (hit.id, hit.kind, hit.session, hit.date) == (0, "talk", "s1", clock().isoformat(timespec="seconds"))
-    assert hit.text == "an umbrella\n" + "and more " * 500
+    assert hit.text == text
+    assert hit.line.startswith("0+1|talk: …")
+    assert "umbrella" in hit.line
+    assert len(hit.line) < 450
+    assert memory.zoom(hit.line).startswith("0+1|")
+
+
+def test_hits_come_best_or_newest_first(memory):
+    others = (f"something else {number}" for number in range(9))
+    log_apart(memory, "the invoice of Maria is late", "Maria paid the invoice", *others, "Maria sings", "an invoice of 3 euros", "Maria likes the sea, and the harbour, and rain")
+    assert set(found(memory, "Maria invoice", 2)) == {0, 1}
+    assert found(memory, "Maria invoice", 3)[2] in (11, 12)
+    assert found(memory, "Maria invoice", newest=True) == [1, 0], "one word of two is no hit while others hold both"
+    assert found(memory, "Maria", newest=True) == [13, 11, 1, 0]
+    assert found(memory, "Maria", 2, newest=True) == [13, 11]
+    assert found(memory, "Maria submarine", 2, newest=True) == [13, 11]
+
+
+def test_the_users_words_come_before_tool_output_and_a_repeated_text_once(memory):
+    memory.record([Entry(kind="echo", text="retry of invoice export failed"), Entry(kind="user", text="why a retry of the invoice export?"), *[Entry(kind="talk", text="nothing to add")] * 9])
+    log(memory, *["an invoice  twice", "An invoice twice"] * 20)
+    assert found(memory, "invoice export retry", 2) == [1, 0]
+    assert found(memory, "invoice twice") == [50, 1, 0]
+    assert found(memory, "invoice twice", newest=True) == [50]
+
+
+def test_words_that_stand_everywhere_are_found_newest_first(memory, monkeypatch):
+    for name in ("LISTED", "_LISTED_ANYWAY"):
+        monkeypatch.setattr(postings, name, 3)
+    log(memory, *[f"the deploy {k}" for k in range(40)], *[f"a release {k}" for k in range(40)], "deploy and release")
+    assert found(memory, "deploy", 3) == [80, 39, 38]
+    assert found(memory, "what did you deploy?", 3) == [80, 39, 38]
+    assert found(memory, "deploy release", 3)[0] == 80
+    assert found(memory, "the", 3) == [39, 38, 37], "where nothing else is asked for"
+    assert found(memory, "release 7")[:2] == [47, 7]
+    log(memory, "another deploy")
+    assert found(memory, "the release", 2) == [80, 79]
+    assert len(found(memory, "the a", 5)) == 5, "words that never stand together"
 
 
 @pytest.mark.parametrize(
@@ -37,7 +84,18 @@ def test_a_hit_is_the_message_whole(memory, clock):
         ("我们决定把数据库迁移到新的服务器上", "数据库"),
         ("我们决定把数据库迁移到新的服务器上", "服务器 迁移"),
         ("会議は木曜日に延期されました", "木曜日"),
+        ("会議は木曜日に延期されました", "れまし"),
+        ("コーヒーを二杯ください", "ヒー"),
+        ("ﾃﾞｰﾀﾍﾞｰｽの移行", "データベース"),
+        ("第3回の会議", "3回"),
         ("서버가 다시 시작되었습니다", "서버"),
+        ("서버가 다시 시작되었습니다", "작되"),
+        ("진짜 ㅋㅋㅋㅋ 웃기다", "ㅋㅋ"),
+        ("아 ㅋㅠㅠ", "ㅠㅠ"),
+        ("葛\U000e0100城市に住む", "葛城"),
+        ("die Daten\u00adbank", "Datenbank"),
+        (unicodedata.normalize("NFD", "서버를 재시작"), "서버를"),
+        (unicodedata.normalize("NFD", "データの移行"), "データ"),
         ("mixed 数据库 and English", "数据库 English"),
         ("Übergrößenträger für München", "münchen"),
         ("Решение принято в четверг", "ЧЕТВЕРГ"),
@@ -58,6 +116,7 @@ def test_words_of_any_language_are_found(memory, text, query):
 def test_nothing_a_user_may_type_is_an_error(memory, query):
     log(memory, "foo bar", "中文")
     assert isinstance(memory.search(query), list)
+    assert isinstance(memory.search(query, newest=True), list)
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1, 5, 10**9, 2**70])

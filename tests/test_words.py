@@ -17,7 +17,10 @@ WORDY = st.lists(
     ),
     max_size=12,
 ).map(" ".join)  # fmt: skip
-CJK = st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FA5), min_size=2, max_size=30)
+CHINESE = st.characters(min_codepoint=0x4E00, max_codepoint=0x9FA5)
+JAPANESE = st.one_of(CHINESE, st.characters(min_codepoint=0x3041, max_codepoint=0x3096), st.characters(min_codepoint=0x30A1, max_codepoint=0x30FA), st.sampled_from("ー々〆ゝヾ"))
+KOREAN = st.one_of(st.characters(min_codepoint=0xAC00, max_codepoint=0xD7A3), st.characters(min_codepoint=0x3131, max_codepoint=0x3163))
+UNSPACED = st.sampled_from([CHINESE, JAPANESE, KOREAN]).flatmap(lambda signs: st.text(signs, min_size=2, max_size=30))
 
 
 @PATIENT
@@ -37,7 +40,7 @@ def test_a_term_is_one_word_to_the_tokenizer_and_never_long(text):
 
 
 @PATIENT
-@given(CJK, st.data())
+@given(UNSPACED, st.data())
 def test_any_run_of_two_signs_or_more_is_found(text, data):
     start = data.draw(st.integers(0, len(text) - 2))
     end = data.draw(st.integers(start + 2, len(text)))

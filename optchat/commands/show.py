@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..core.hits import Hit
-
-EXCERPT_CHARS = 160
-"""One hit is one line of a usual terminal or two; the whole message is a zoom away."""
 
 
 def status_text(facts: dict[str, Any]) -> str:
@@ -89,27 +87,12 @@ def check_text(report: dict[str, Any]) -> str:
 
 def hits_text(query: str, hits: Sequence[Hit]) -> str:
     """One line a hit, its address first, so that it can be given to zoom."""
-    if not hits:
-        return f"nothing found for: {query}"
-    return "\n".join(f"{hit.id}+1|{hit.kind}: {excerpt(hit.text, query)}" for hit in hits)
+    return "\n".join(hit.line for hit in hits) if hits else f"nothing found for: {query}"
 
 
 def hits_facts(query: str, hits: Sequence[Hit]) -> dict[str, Any]:
-    """The hits with their whole texts."""
-    named = [{"id": hit.id, "kind": hit.kind, "text": hit.text, "date": hit.date, "session": hit.session} for hit in hits]
-    return {"query": query, "hits": named}
-
-
-def excerpt(text: str, query: str, chars: int = EXCERPT_CHARS) -> str:
-    """At most ``chars`` characters of the text on one line, around the first of the query's words that stands in it."""
-    # A message may be 50 MB: only the stretch that can be shown is made into one line.
-    low = text[:1_000_000].casefold()
-    places = [place for word in query.casefold().split() if (place := low.find(word)) >= 0]
-    start = max(0, min(places, default=0) - chars // 3)
-    piece = " ".join(text[start : start + 4 * chars].split())
-    cut = start + 4 * chars < len(text) or len(piece) > chars
-    head = "…" if start else ""
-    return head + (piece[: chars - 1 - len(head)] + "…" if cut else piece)
+    """The hits with their lines and whole texts."""
+    return {"query": query, "hits": [asdict(hit) for hit in hits]}
 
 
 def bytes_text(size: int) -> str:

@@ -32,7 +32,7 @@ _WHOLE_CHARS: Final = 96
 """Longer words are no words: data in base64, minified code. What is found of them is their beginning."""
 
 _PAIRED: Final = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003134f"
+    "\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003134f"
 )
 """Thai, Lao, Burmese, Khmer, Chinese, Japanese, Korean: written without spaces, or with endings glued on."""
 
@@ -47,7 +47,10 @@ _STEPS: Final = re.compile(r"[/\\:@]+|(?<=\d)T(?=\d)")
 _PARTS: Final = re.compile(r"[-.'’_]+")
 _PAIRED_RUN: Final = re.compile(f"[{_PAIRED}]+")
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_ACCENTS: Final = re.compile("[\u0300-\u036f]+")
+_ACCENTS: Final = re.compile("[\u0300-\u036f\u00ad\ufe00-\ufe0f\U000e0100-\U000e01ef]+")
+"""With them go what is not seen and would cut a word in two: soft hyphens, and the marks that choose a variant of a sign."""
+_LETTERS: Final = re.compile("([\u3131-\u318e]+)")
+"""Korean letters written by themselves, as in ㅋㅠㅠ. Normalizing would make one sign of a consonant and the vowel after it."""
 _ESCAPE: Final = re.compile(r"\\[nrt]")
 _APOSTROPHE: Final = re.compile("['’]")
 _CLIPPED: Final = frozenset(("s", "t", "d", "m", "ll", "re", "ve"))
@@ -113,11 +116,15 @@ def folded(text: str) -> str:
     """The text without the differences nobody means when searching: accents, widths, ligatures. Case is kept for now."""
     if text.isascii():
         return text
-    plain = unicodedata.normalize("NFKC", text)
-    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", plain)))
+    return "".join(piece if at % 2 else _normal(piece) for at, piece in enumerate(_LETTERS.split(text)))
 
 
 # -- inside
+
+
+def _normal(text: str) -> str:
+    plain = unicodedata.normalize("NFKC", text)
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", plain)))
 
 
 def _runs(text: str) -> list[str]:

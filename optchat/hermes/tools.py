@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 ZOOM: Final = "optchat_zoom"
 DATE: Final = "optchat_date"
 SEARCH: Final = "optchat_search"
+SEARCH_MOST: Final = 50
+"""Lines of one answer: more would cost what the view was made to save."""
 
 _ID: Final = {"type": "integer", "minimum": 0, "description": "Number of the first message: the id of a line `id+n|text`."}
 
@@ -52,7 +54,7 @@ SCHEMAS: Final[tuple[dict[str, Any], ...]] = (
             "type": "object",
             "properties": {
                 "query": {"type": "string", "description": "The words; rare ones find most. A date (2026-05-01) finds that day."},
-                "limit": {"type": "integer", "minimum": 1, "maximum": 50, "description": "Most lines wanted, 10 by default."},
+                "limit": {"type": "integer", "minimum": 1, "maximum": SEARCH_MOST, "description": "Most lines wanted, 10 by default."},
                 "newest": {"type": "boolean", "description": "Newest first instead of best first (default: false)."},
             },
             "required": ["query"],
@@ -87,8 +89,9 @@ def _found(memory: Memory, arguments: dict[str, Any]) -> str:
     query, limit = str(arguments.get("query") or ""), _argument(arguments, "limit", 10)
     if not query.strip():
         return answer(error="query is missing", instead=f'{SEARCH}(query="the words to look for")')
-    lines = memory.search_lines(query, int(limit) if str(limit).isdecimal() else 10, newest=arguments.get("newest") in (True, "true"))
-    return answer(text="\n".join(lines) or "no message holds these words; other words may find it")
+    most = min(int(limit), SEARCH_MOST) if str(limit).isdecimal() else 10
+    hits = memory.search(query, most, newest=arguments.get("newest") in (True, "true"))
+    return answer(text="\n".join(hit.line for hit in hits) or "no message holds these words; other words may find it")
 
 
 def answer(**parts: str) -> str:

@@ -20,7 +20,6 @@ from ..capture.disk import DiskStore
 from ..compaction.compactor import Compactor, Job, Options
 from ..compaction.work import StoreWork
 from ..core.errors import OptchatError, StoreError
-from ..core.hits import Hit
 from ..core.settings import Settings, read_settings
 from ..recall import zoom
 from ..recall.added import Added
@@ -28,6 +27,7 @@ from ..recall.excerpt import excerpt
 from ..recall.ledger import AddedNotes, Ledger, ShownNotes
 from ..recall.live import LiveView
 from ..recall.recall import Recall
+from ..recall.search import hits
 from ..storage import check, files, forks
 from ..storage.capture import CaptureLog
 from ..storage.search import Search
@@ -38,10 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from os import PathLike
 
+    from ..core.hits import Hit
     from ..core.records import Entry, Message
-
-FOUND_MAX: Final = 1_000
-"""Most messages one search gives: all of them are read whole."""
 
 FOLLOW_WAIT_S: Final = 0.05
 """Longest the compactor waits to merge the view: a turn that wants to show it waits for as long."""
@@ -220,14 +218,14 @@ class Memory:
         """Lines for messages [first, end), or those of one session among them, in at most ``max_chars`` characters."""
         return excerpt(self._store, first, end, max_chars, session)
 
-    def search(self, query: str, limit: int = 20) -> list[Hit]:
-        """Messages that hold the words of ``query``, best match first."""
-        found = (self._store.message(id_) for id_ in self._search.find(query, min(max(1, limit), FOUND_MAX)))
-        return [Hit.of(message) for message in found if message is not None]
+    def search(self, query: str, limit: int = 20, *, newest: bool = False) -> list[Hit]:
+        """Messages that hold the words of ``query``, at most 1,000, best or newest first, each with a line ``id+1|kind: text``.
 
-    def search_lines(self, query: str, limit: int = 10, *, newest: bool = False) -> list[str]:
-        """Lines ``id+1|kind: text`` for the messages that answer ``query`` best, best or newest first; long ones in part."""
-        return self._recall.search(query, limit, newest=newest)
+        Raises:
+            StoreError: the full text cannot be read.
+
+        """
+        return hits(self._store, self._search, query, limit, newest=newest)
 
     def message(self, id: int) -> Message | None:  # noqa: A002
         """One message, word for word, or None if it is lost or was never said."""

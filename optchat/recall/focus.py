@@ -1,7 +1,7 @@
 """Finding the messages a question points to: terms, where they stand, the few hundred that may matter read and ranked.
 
-Waits for nobody and reads a bounded number of messages, whatever the log's size and whatever is asked. Called by ``recall.py`` and by
-``memory/`` for searches.
+Waits for nobody and reads a bounded number of messages, whatever the log's size and whatever is asked. Called by ``recall.py`` for
+what is shown unasked and by ``search.py`` for what is searched for: there is one ranking.
 """
 
 from __future__ import annotations
@@ -10,13 +10,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from ..core import words
+from ..core.focus import FocusLine
+from ..core.passage import passage
 from ..core.rank import Candidate, Clue, rank, shortlist, strength
+from ..core.render import one_line
+from ..storage.search import Found
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from ..core.records import Message
-    from ..storage.search import Found, Search
+    from ..storage.search import Search
     from ..storage.store import Store
 
 READ: Final = 150
@@ -53,21 +57,57 @@ class Matches:
     worths: Mapping[str, float]
 
 
-def find(store: Store, search: Search, query: str, *, neighbours: bool = True) -> Matches:
-    """The messages that answer ``query``, out of all that are searchable; ``neighbours``: also those that only stand beside one."""
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Where the terms of a question stand, and what each of them tells."""
+
+    found: Found
+    worths: Mapping[str, float]
+
+    def held(self) -> dict[int, float]:
+        """What the terms are worth together that each of the listed messages holds."""
+        held: dict[int, float] = {}
+        for term, posting in self.found.postings.items():
+            for id_ in posting.ids:
+                held[id_] = held.get(id_, 0.0) + self.worths[term]
+        return held
+
+
+def ask(search: Search, query: str, *, functions: bool = False) -> Question:
+    """Look the terms of ``query`` up; with ``functions``, words such as *what* and *is* where it holds no others."""
     asked = words.asked(query)
-    found = search.look_up(asked) if asked else None
-    if not found or not found.postings:
-        return Matches([], 0, {})
-    worths = {term: asked[term] * words.rarity(posting.count, found.total) for term, posting in found.postings.items()}
+    if functions and not asked:
+        asked = words.asked(query, functions=True)
+    found = search.look_up(asked) if asked else Found()
+    return Question(found, {term: asked[term] * words.rarity(posting.count, found.total) for term, posting in found.postings.items()})
+
+
+def find(store: Store, search: Search, query: str) -> Matches:
+    """The messages that answer ``query``, or stand beside one that does, out of all that are searchable."""
+    question = ask(search, query)
+    return Matches(ranked(store, question), question.found.total, question.worths)
+
+
+def ranked(store: Store, question: Question, *, neighbours: bool = True) -> list[Match]:
+    """The messages that answer a question, best first; ``neighbours``: also those that only stand beside one."""
+    found, worths = question.found, question.worths
     listed = shortlist((Clue(worths[term], posting.ids) for term, posting in found.postings.items()), found.total, _LISTED)
     held = _held(listed, found)
     listed = [id_ for id_ in listed if neighbours or held[id_]]
     messages = {message.id: message for message in store.messages_of(_worth_reading(store, listed, held))}
     candidates = {id_: _candidate(message, held[id_]) for id_, message in messages.items()}
     scores = rank([*candidates.values()], worths, found.mean_chars)
-    best = [Match(messages[id_], score, strength(candidates[id_], worths)) for id_, score in scores.items()]
-    return Matches(best, found.total, worths)
+    return [Match(messages[id_], score, strength(candidates[id_], worths)) for id_, score in scores.items()]
+
+
+def line_of(message: Message, worths: Mapping[str, float], limit: int) -> FocusLine:
+    """A message as a line: whole, or where it is longer than ``limit`` characters the part of it that the terms point to."""
+    return FocusLine(message.id, one_line(f"{message.kind}: {passage(message.text, worths, limit)}"))
+
+
+def same(message: Message) -> str:
+    """Equal for messages of which one repeats the other."""
+    return " ".join(message.text[:_COMPARED].lower().split())
 
 
 def _held(listed: Iterable[int], found: Found) -> dict[int, list[str]]:
@@ -102,4 +142,4 @@ def _candidate(message: Message, held: Iterable[str]) -> Candidate:
     """
     low = message.text.lower()
     counts = {term: low.count(term) or 1 if len(term) > _SHORT or not term.isascii() else 1 for term in held}
-    return Candidate(message.id, message.kind, message.session, len(low), counts, " ".join(low[:_COMPARED].split()))
+    return Candidate(message.id, message.kind, message.session, len(low), counts, same(message))

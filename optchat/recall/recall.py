@@ -11,19 +11,16 @@ from typing import TYPE_CHECKING, Final
 
 from ..core.errors import OptchatError
 from ..core.focus import FRAME_CHARS, FocusLine, fitting, focus_framed, weave
-from ..core.passage import passage
 from ..core.rank import singles_out
-from ..core.render import one_line
 from ..core.view import Line, tile
 from .added import FRAME_CHARS as MORE_FRAME_CHARS
 from .added import HOST_FRAME_CHARS, more_framed
-from .focus import Matches, find
+from .focus import Matches, find, line_of
 from .news import news
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
-    from ..core.records import Message
     from ..core.tree import Place
     from ..storage.search import Search
     from ..storage.store import Store
@@ -51,9 +48,6 @@ _PASSAGE_LEAST: Final = 160
 
 _MORE_LEAST: Final = 300
 """Where less room is left, nothing is added: a frame with next to nothing in it."""
-
-SEARCH_MAX: Final = 50
-_SEARCH_CHARS: Final = 400
 
 logger = logging.getLogger(__name__)
 
@@ -100,20 +94,6 @@ class Recall:
             found = fitting(self._lines(matches, unseen, SHARP_WEAKEST, room, since), room)
         return more_framed([*(line.shown for line in sorted(found)), *fresh]) if found or fresh else ""
 
-    def search(self, query: str, limit: int, *, newest: bool = False) -> list[str]:
-        """At most ``limit`` lines ``id+1|kind: text`` for the messages that answer ``query`` best, best or newest first.
-
-        Raises:
-            StoreError: the index cannot be read.
-
-        """
-        limit = max(1, min(limit, SEARCH_MAX))
-        matches = find(self._store, self._search, query, neighbours=False)
-        messages = [match.message for match in matches.best[:limit]] or self._store.messages_of(self._search.find(query, limit))
-        if newest or not matches.best:
-            messages.sort(key=lambda message: -message.id)
-        return [_line(message, matches.worths, _SEARCH_CHARS).shown for message in messages]
-
     # -- inside
 
     def _matches(self, query: str) -> Matches:
@@ -135,17 +115,13 @@ class Recall:
                 return
             message = match.message
             if message.id < total:
-                line = _line(message, matches.worths, limit)
+                line = line_of(message, matches.worths, limit)
                 room -= line.chars
                 yield line
 
     def _built(self, place: Place) -> Line | None:
         chars = self._store.read(lambda index: index.chars(place))
         return None if chars is None else Line(place, chars)
-
-
-def _line(message: Message, worths: Mapping[str, float], limit: int) -> FocusLine:
-    return FocusLine(message.id, one_line(f"{message.kind}: {passage(message.text, worths, limit)}"))
 
 
 def _points(best: Iterable[Match], total: int, *, most: int, one_in: int) -> bool:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-VERSION: Final = 2
+VERSION: Final = 3
 
 READ_WAIT_S: Final = 0.1
 """Longest a reader waits where the disk has no write-ahead log and somebody writes: a turn goes on without what it would find."""
@@ -103,18 +103,10 @@ class Search:
                 return Found()
             return Found(meta.indexed, max(1.0, meta.chars / meta.indexed), self._terms.look_up(database, terms, meta.indexed))
 
-    def find(self, query: str, limit: int) -> list[int]:
-        """Ids of messages that hold the query's words, those with the most and rarest of them first, of equals the newest."""
-        asked = words.asked(query) or words.asked(query, functions=True)
-        found = self.look_up(asked)
-        held: dict[int, float] = {}
-        for term, posting in found.postings.items():
-            for id_ in posting.ids:
-                held[id_] = held.get(id_, 0.0) + asked[term] * words.rarity(posting.count, found.total)
-        if not held and found.postings:  # only words that stand everywhere
-            with self._reader.healed() as database:
-                return list(self._terms.newest(database, found.postings, limit))
-        return sorted(held, key=lambda id_: (held[id_], id_), reverse=True)[:limit]
+    def newest(self, terms: Iterable[str], limit: int) -> Sequence[int]:
+        """The newest messages that hold all of these terms, however common they are; newest first."""
+        with self._reader.healed() as database:
+            return self._terms.newest(database, terms, limit)
 
     # -- inside
 
