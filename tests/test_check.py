@@ -149,7 +149,7 @@ def sql(memory, *statements):
     [
         ("UPDATE nodes SET chars = chars + 1 WHERE level = 1 AND idx = 2", "differ in line 4+2"),
         ("DELETE FROM nodes WHERE level = 2 AND idx = 3", "holds"),
-        ("INSERT INTO ready VALUES (7, 0, 10)", "line 7+1 can be built"),
+        ("INSERT INTO ready VALUES (7, 0, 10, 0, 0)", "line 7+1 can be built"),
         ("UPDATE messages SET offset = offset + 1 WHERE id = 9", "message 9 in another place"),
         ("UPDATE messages SET file = NULL WHERE id = 9", "message 9 in another place"),
     ],

@@ -9,8 +9,10 @@ from children import children
 from soundness import assert_sound
 
 from optchat.compaction import compactor as module
-from optchat.compaction.compactor import Compactor, Job, Options
-from optchat.core.errors import OptchatError, StoreError, SummaryError
+from optchat.compaction import here
+from optchat.compaction.compactor import Compactor
+from optchat.compaction.job import Job
+from optchat.core.errors import OptchatError, StoreError
 from optchat.core.records import Entry
 from optchat.core.settings import Settings
 from optchat.core.tree import Place
@@ -42,7 +44,7 @@ class FakeWork:
         if error := self.failing.get(name):
             raise error
 
-    def take(self, nodes, bytes_, *, free_only):
+    def take(self, nodes, bytes_, costs):
         self._meets("take")
         return self.jobs[:nodes]
 
@@ -80,7 +82,7 @@ def run(lock):
     started = []
 
     def start(work, **options):
-        one = Compactor(work, files.Lock(lock.path), Options(**options))
+        one = Compactor(work, files.Lock(lock.path), **options)
         started.append(one)
         one.start()
         return one
@@ -97,7 +99,7 @@ def run(lock):
 def test_a_short_source_is_its_own_line_and_a_long_one_a_local_line(lock):
     long = " ".join(f"word{k}" for k in range(400))
     work = FakeWork([leaf(0, "ü" * 100), leaf(1, long), Job(Place(1, 1), "", ("user: a", "talk: b"), 15), Job(Place(1, 2), "", (long, long), 9999)])
-    assert Compactor(work, lock, Options(node_bytes=256)).step()
+    assert Compactor(work, lock, 256).step()
     first, second, third, fourth = work.built
     assert (first.text, first.by) == ("user: " + "ü" * 100, "free")
     assert second.by == fourth.by == "local"
@@ -107,29 +109,29 @@ def test_a_short_source_is_its_own_line_and_a_long_one_a_local_line(lock):
 
 def test_a_message_without_a_kind_is_a_leaf_like_any_other(lock):
     work = FakeWork([leaf(0, "short", kind=""), leaf(1, "long " * 500, kind="")])
-    Compactor(work, lock, Options()).step()
+    Compactor(work, lock).step()
     assert work.built[0].text == ": short"
     assert work.built[1].by == "local"
 
 
 def test_a_size_that_the_index_has_wrong_makes_no_line_too_long(lock):
     work = FakeWork([Job(Place(0, 0), "user", ("x" * 5_000,), 10), Job(Place(0, 1), "user", ("x",), 10_000)])
-    Compactor(work, lock, Options()).step()
+    Compactor(work, lock).step()
     assert len(work.built[0].text.encode()) <= 512
     assert work.built[1].by == "free"
 
 
 def test_a_text_the_summarizer_stumbles_over_does_not_stop_what_comes_after_it(lock, monkeypatch):
-    monkeypatch.setattr(module, "leaf_line", lambda *_: 1 / 0)
+    monkeypatch.setattr(here, "leaf_line", lambda *_: 1 / 0)
     work = FakeWork([leaf(0, "ü" * 5_000), leaf(1)])
-    Compactor(work, lock, Options()).step()
+    Compactor(work, lock).step()
     assert [node.by for node in work.built] == ["fallback", "free"]
     assert len(work.built[0].text.encode()) <= 512
 
 
 def test_many_lines_are_one_commit(lock):
     work = FakeWork([leaf(k) for k in range(200)])
-    assert Compactor(work, lock, Options()).step()
+    assert Compactor(work, lock).step()
     assert [len(commit) for commit in work.commits] == [200]
 
 
@@ -140,43 +142,6 @@ def test_with_compaction_off_only_free_lines_are_asked_for(opened):
     assert memory._store.read(lambda index: index.count("nodes")) == 7 + 3 + 1
     assert "not summarized yet" in memory.view()
     assert_sound(memory)
-
-
-# -- model lines
-
-
-def test_costly_lines_are_written_by_the_model_a_bounded_number_at_once(lock):
-    running, most = [], []
-
-    def summarize(job):
-        running.append(job)
-        most.append(len(running))
-        time.sleep(0.01)
-        running.remove(job)
-        return None if job.place.index == 3 else f"model line {job.place.index}"
-
-    work = FakeWork([leaf(k, "long " * 500) for k in range(9)] + [leaf(9)])
-    one = Compactor(work, lock, Options(jobs=3, summarize=summarize))
-    while one.step():
-        pass
-    assert max(most) <= 3
-    assert {node.index: node.by for node in work.built} == dict.fromkeys(range(9), "model") | {3: "local", 9: "free"}
-    one.stop()
-
-
-def test_a_model_call_that_fails_does_not_take_free_lines_with_it(lock):
-    def summarize(_job):
-        raise SummaryError("the model does not answer")
-
-    work = FakeWork([leaf(0, "long " * 500), leaf(1), leaf(2)])
-    one = Compactor(work, lock, Options(summarize=summarize))
-    with pytest.raises(SummaryError):
-        one.step()
-    assert [node.index for node in work.built] == [1, 2]
-    one.stop()
-
-
-# -- failing and going on
 
 
 def test_a_failure_is_reported_once_tried_again_and_forgotten_when_it_is_over(run, monkeypatch, caplog):
@@ -230,7 +195,7 @@ def test_a_lock_that_cannot_be_used_is_no_busy_loop(run, lock):
 def test_a_full_text_that_fails_does_not_hold_up_the_tree(lock):
     work = FakeWork([leaf(0)])
     work.failing["search"] = StoreError("cannot use search.sqlite")
-    one = Compactor(work, lock, Options())
+    one = Compactor(work, lock)
     assert one.step()
     assert work.built
     assert "search.sqlite" in one.last_error
@@ -334,7 +299,7 @@ def test_it_does_not_start_again_once_it_was_stopped(run):
 
 def test_the_work_can_be_done_by_who_waits_for_it(lock):
     work = FakeWork([leaf(k) for k in range(5)])
-    one = Compactor(work, lock, Options())
+    one = Compactor(work, lock)
     steps = []
     assert one.run_here(lambda: True, on_step=lambda: steps.append(1))
     assert len(work.built) == 5
@@ -470,7 +435,7 @@ def test_a_row_that_asks_for_a_built_line_does_not_keep_it_busy_for_ever(opened)
     assert memory.settle(20)
     index = memory._store._index
     with index.transaction():
-        index._writer.execute("INSERT INTO ready VALUES (0, 0, 7)")
+        index._writer.execute("INSERT INTO ready VALUES (0, 0, 7, 0, 0)")
     assert memory.settle(5)
     assert_sound(memory)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from optchat.core import errors
-from optchat.core.errors import AddressError, LockTimeoutError, OptchatError, SettingsError, SourceError, StoreError, SummaryError
+from optchat.core.errors import AddressError, LockTimeoutError, OptchatError, SettingsError, SourceError, StoreError
 
-ALL = [OptchatError, StoreError, LockTimeoutError, AddressError, SettingsError, SummaryError, SourceError]
+ALL = [OptchatError, StoreError, LockTimeoutError, AddressError, SettingsError, SourceError]
 
 
 def test_every_error_of_the_module_is_one_of_ours():

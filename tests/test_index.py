@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from soundness import assert_sound
 
+from optchat.core.cost import Cost
 from optchat.core.errors import OptchatError
 from optchat.core.records import Entry, Node
 from optchat.core.tree import Place
@@ -108,7 +109,8 @@ def test_children_come_before_parents_and_old_before_new(opened):
     order = [ready.place for ready in memory._store.read(lambda index: index.ready(100))]
     assert order[:4] == [Place(0, k) for k in range(4)]
     assert order[4:] == [Place(1, k) for k in range(2, 8)]
-    assert [r.place for r in memory._store.read(lambda index: index.ready(100, free_bytes=3))] == [Place(1, k) for k in range(2, 8)]
+    assert [r.place for r in memory._store.read(lambda index: index.ready(100, [Cost.FREE]))] == order
+    assert not memory._store.read(lambda index: index.ready(100, [Cost.SPARE, Cost.DEAR]))
 
 
 # -- healing
@@ -287,6 +289,6 @@ def test_an_index_that_wants_lines_of_messages_that_were_never_logged_is_made_an
     memory = opened()
     memory.record(said(4))
     memory.settle(30)
-    run(root / "index.sqlite", "INSERT INTO ready VALUES (4711, 0, 30), (1023, 5, 30)")
+    run(root / "index.sqlite", "INSERT INTO ready VALUES (4711, 0, 30, 0, 0), (1023, 5, 30, 2, 0)")
     assert memory.settle(5)
     assert_sound(memory)

@@ -13,7 +13,7 @@ from optchat.core.settings import Settings
 from optchat.core.tree import cover
 from optchat.core.view import tile
 from optchat.recall import live
-from optchat.storage import files, viewfile
+from optchat.storage import files, lines, viewfile
 
 SMALL = Settings(view_budget_chars=4_000)
 
@@ -231,7 +231,8 @@ def test_a_tail_of_many_thousands_is_not_brought_in_leaf_by_leaf(opened, root, m
         memory.record(said(min(1_000, 5_000 - first), first))
     memory.settle(60)
     (root / "view.json").write_bytes(saved)
-    monkeypatch.setattr(live, "_LINES_MAX", 512)
+    monkeypatch.setattr(live, "LINES_MAX", 512)
+    monkeypatch.setattr(lines, "LINES_MAX", 512)
     held = []
     real = live.View.insert
     monkeypatch.setattr(live.View, "insert", lambda self, leaves: (real(self, leaves), held.append(len(self.lines)))[0])
@@ -280,7 +281,8 @@ def test_the_lines_of_a_view_are_a_tiling_by_nodes_of_the_tree(opened):
 
 def test_lines_that_never_merge_cost_no_more_in_a_longer_log(opened, monkeypatch):
     """With compaction off every long message leaves a hole that keeps its neighbours from merging."""
-    monkeypatch.setattr(live, "_LINES_MAX", 64)
+    monkeypatch.setattr(live, "LINES_MAX", 64)
+    monkeypatch.setattr(lines, "LINES_MAX", 64)
     memory = opened(settings=Settings(view_budget_chars=4_000, compact_enabled=False))
     costs = []
     for first in range(0, 1_000, 50):

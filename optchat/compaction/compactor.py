@@ -1,7 +1,7 @@
 """The background thread that grows the tree: takes nodes that can be built, builds them, commits them in batches.
 
-Knows neither files nor models: what to build comes from a ``Work``, how a costly line is written from a function. One compactor
-works per memory directory; the others wait for its lock and take over when its owner is gone. It gives way to turns: in the same
+Knows neither files nor models: what to build comes from a ``Work``, dear lines are written by ``lanes.py``. One compactor works per
+memory directory; the others wait for its lock and take over when its owner is gone. It gives way to turns: in the same
 process a busy thread would make each step of an append wait for the interpreter.
 """
 
@@ -10,17 +10,18 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
+from ..core.cost import ALL
 from ..core.errors import OptchatError
-from ..core.records import Node
-from .local import leaf_line, merge_lines
+from .here import line_here
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection
 
-    from ..core.tree import Place
+    from ..core.cost import Cost
+    from ..core.records import Node
+    from .job import Job
 
 POLL_S: Final = 1.0
 QUIET_S: Final = 0.1
@@ -39,25 +40,11 @@ URGENT_RETRY_S: Final = 0.2
 logger = logging.getLogger(__name__)
 
 
-class Job(NamedTuple):
-    """One node to build. A leaf has its message's kind and text; a merge has no kind and the texts of its two halves."""
-
-    place: Place
-    kind: str
-    sources: tuple[str, ...]
-    source_bytes: int
-
-    @property
-    def source(self) -> str:
-        """What stands for itself as a line, if it is short enough."""
-        return "\n".join(self.sources) if self.place.level else f"{self.kind}: {self.sources[0]}"
-
-
 class Work(Protocol):
     """What the compactor needs of a memory. Every method may raise ``OptchatError``: it is reported and tried again later."""
 
-    def take(self, nodes: int, bytes_: int, *, free_only: bool) -> list[Job]:
-        """The next jobs that can be done now, at most so many nodes and bytes of sources (but at least one if any)."""
+    def take(self, nodes: int, bytes_: int, costs: Collection[Cost]) -> list[Job]:
+        """The next jobs of these costs that can be done now, at most so many nodes and bytes of sources (but at least one if any)."""
 
     def commit(self, nodes: list[Node]) -> None:
         """Make nodes durable and visible."""
@@ -82,32 +69,45 @@ class LockLike(Protocol):
         """Give it back."""
 
 
-class Options(NamedTuple):
-    """How lines are made. ``summarize`` writes a line with a model; without it, or where it gives None, the line is local."""
+class LanesLike(Protocol):
+    """``lanes.Lanes``, as far as it is needed here."""
 
-    node_bytes: int = 512
-    free_only: bool = False
-    jobs: int = 4
-    summarize: Callable[[Job], str | None] | None = None
+    paused: str
+
+    @property
+    def busy(self) -> bool:
+        """Whether lines are being written, or will be tried again."""
+
+    def due(self) -> bool:
+        """Whether there is something to do though nothing was logged."""
+
+    def land(self) -> list[Node]:
+        """Lines that have been written."""
+
+    def begin(self, *, changed: bool) -> None:
+        """Have more lines written."""
 
 
 class Compactor:
     """Builds nodes until none is ready; then sleeps until something is logged."""
 
-    def __init__(self, work: Work, lock: LockLike, options: Options) -> None:
+    def __init__(self, work: Work, lock: LockLike, node_bytes: int = 512, costs: Collection[Cost] = ALL) -> None:
+        """``costs``: of the lines that are made here, in this thread; those of ``lanes`` are written elsewhere."""
         self._work = work
         self._lock = lock
-        self._options = options
+        self._node_bytes = node_bytes
+        self._costs = costs
+        self.lanes: LanesLike | None = None
         self._wake = threading.Condition()
         self._awake = False
         self._stopping = False
         self._urgent = 0
         self._last_logged = 0.0
-        self._pool: ThreadPoolExecutor | None = None
         self._thread: threading.Thread | None = None
         self.owner = False
         self.last_error = ""
         self.failures = 0  # in a row
+        self._changed = False  # something was logged or built since the lanes looked
 
     # -- called by the memory
 
@@ -136,14 +136,18 @@ class Compactor:
             self._wake.notify_all()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout_s)
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def wake(self) -> None:
+        """A model's call is back."""
+        with self._wake:
+            self._awake = True
+            self._wake.notify_all()
 
     def after_fork(self) -> None:
         """In a forked child: there is no thread yet; it starts with the first message the child has to say."""
         self._wake = threading.Condition()
         self._awake, self._urgent, self.owner = False, 0, False
-        self._thread, self._pool = None, None
+        self._thread = None
 
     def hurry(self, *, on: bool) -> None:
         """Give way to nobody while someone waits for the tree."""
@@ -159,9 +163,13 @@ class Compactor:
         self.hurry(on=True)
         try:
             while keep_on():
+                self._awake = False
+                self._changed = True
                 if not self.step():
-                    self._work.rest()
-                    return True
+                    if not (self.lanes and self.lanes.busy):
+                        self._work.rest()
+                        return True
+                    self._sleep(URGENT_RETRY_S)  # until a call is back
                 on_step()
             return False
         finally:
@@ -176,7 +184,8 @@ class Compactor:
             while not self._stopping:
                 try:
                     self.owner = self.owner or self._lock.acquire(0.0)
-                    if self.owner and (self._awake or self._work.version() != seen):
+                    if self.owner and (self._awake or self._work.version() != seen or (self.lanes and self.lanes.due())):
+                        self._changed = True
                         seen = self._work_off()
                     self._awake = self._awake and self.owner  # without the lock there is nothing to be awake for
                     self.failures = 0
@@ -238,31 +247,35 @@ class Compactor:
     # -- one step
 
     def step(self) -> bool:
-        """Build and commit one batch, and make some messages searchable; whether anything was done."""
+        """Build and commit one batch, keep what the model has written, and make some messages searchable; whether anything was done."""
         share = 1 if self._urgent else 8
-        jobs = self._work.take(NODES_AT_ONCE // share, BYTES_AT_ONCE // share, free_only=self._options.free_only)
-        until = time.monotonic() + (URGENT_SLICE_S if self._urgent else SLICE_S)
-        nodes: list[Node] = []
-        costly: list[Job] = []
-        for job in jobs:
-            if nodes and (time.monotonic() > until or self._stopping):
-                break
-            if self._is_costly(job):
-                costly.append(job)
-            else:
-                nodes.append(self._cheap(job))
-        if nodes:
-            self._work.commit(nodes)
-        written = self._written(costly[: self._options.jobs])  # a call that fails must not take the others' lines with it
-        if written:
+        written = self.lanes.land() if self.lanes else []
+        if written:  # a commit of its own: its tokens are spent, and must not be lost with a local line that fails
             self._work.commit(written)
-        built = bool(nodes or written)
+        made = self._made(share)
+        if made:
+            self._work.commit(made)
+        built = bool(made or written)
+        if self.lanes:
+            self.lanes.begin(changed=built or self._changed)
+            self._changed = False
         if built:
             self.last_error = ""
         searchable = self._searchable(BYTES_AT_ONCE // share // 4, built=built)
         if searchable:
             self.last_error = ""
         return built or searchable
+
+    def _made(self, share: int) -> list[Node]:
+        """The lines made here: as many as there is time for before someone may want the interpreter."""
+        jobs = self._work.take(NODES_AT_ONCE // share, BYTES_AT_ONCE // share, self._costs)
+        until = time.monotonic() + (URGENT_SLICE_S if self._urgent else SLICE_S)
+        nodes: list[Node] = []
+        for job in jobs:
+            if nodes and (time.monotonic() > until or self._stopping):
+                break
+            nodes.append(line_here(job, self._node_bytes))
+        return nodes
 
     def _searchable(self, bytes_: int, *, built: bool) -> bool:
         try:
@@ -272,37 +285,3 @@ class Compactor:
                 raise
             self._report(error)  # the tree goes on being built; once it is done, this is raised
             return False
-
-    def _is_costly(self, job: Job) -> bool:
-        return self._options.summarize is not None and job.source_bytes > self._options.node_bytes
-
-    def _cheap(self, job: Job) -> Node:
-        """A free node, where the source is short enough to stand for itself, or a local line."""
-        limit = self._options.node_bytes
-        source = job.source
-        if len(source) <= limit and len(source.encode()) <= limit:
-            text, by = source, "free"
-        else:
-            text, by = self._local(job, limit)
-        return Node(level=job.place.level, index=job.place.index, text=text, by=by)
-
-    def _local(self, job: Job, limit: int) -> tuple[str, str]:
-        try:
-            if job.place.level == 0:
-                return leaf_line(job.kind, job.sources[0], limit), "local"
-            return merge_lines(job.sources[0], job.sources[1], limit), "local"
-        except Exception:  # our own bug, met by one text: without this, nothing after that text would ever be built
-            logger.exception("optchat: line %s was cut instead of summed up", job.place.address)
-            return job.source[:limit].encode()[:limit].decode(errors="ignore"), "fallback"
-
-    def _written(self, jobs: Sequence[Job]) -> list[Node]:
-        """Lines written by the model, at most ``jobs`` calls at once."""
-        if not jobs or self._options.summarize is None:
-            return []
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._options.jobs, thread_name_prefix="optchat-line")
-        texts = self._pool.map(self._options.summarize, jobs)
-        return [
-            self._cheap(job) if text is None else Node(level=job.place.level, index=job.place.index, text=text, by="model")
-            for job, text in zip(jobs, texts, strict=True)
-        ]

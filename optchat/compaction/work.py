@@ -4,43 +4,73 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ..core.cost import CHEAP, Cost
+from ..core.tree import Place
 from ..storage.loader import LOST_TEXT
-from .compactor import Job
+from ..storage.rows import Ready
+from .job import Job
+from .lanes import Waiting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Sequence
 
     from ..core.records import Message, Node
-    from ..core.tree import Place
-    from ..storage.rows import Ready
     from ..storage.search import Search
     from ..storage.store import Store
+    from .context import Context
 
 MESSAGES_AT_ONCE: Final = 1_000
+_CHEAP_LOOKED_AT: Final = 64
+"""Cheap lines are built at once: where more than these are missing, that many are."""
 
 
 class StoreWork:
-    """``Work`` over one store. ``rested`` is called when nothing is left to build, for the view to follow."""
+    """``Work`` and ``DearWork`` over one store. ``rested`` is called when nothing is left to build, for the view to follow."""
 
-    def __init__(self, store: Store, search: Search, node_bytes: int, rested: Callable[[], None]) -> None:
+    def __init__(self, store: Store, search: Search, rested: Callable[[], None], context: Context | None = None) -> None:
         self._store = store
         self._search = search
-        self._node_bytes = node_bytes
         self._rested = rested
+        self._context = context
 
-    def take(self, nodes: int, bytes_: int, *, free_only: bool) -> list[Job]:
-        """The next jobs, children before parents and old before new."""
-        limit = self._node_bytes if free_only else None
+    def take(self, nodes: int, bytes_: int, costs: Collection[Cost]) -> list[Job]:
+        """The next jobs of these costs, children before parents and old before new."""
         chosen: list[Ready] = []
-        for ready in self._store.read(lambda index: index.ready(nodes, free_bytes=limit)):
+        for ready in self._store.read(lambda index: index.ready(nodes, costs)):
             bytes_ -= ready.source_bytes
             if chosen and bytes_ < 0:
                 break
             chosen.append(ready)
-        messages = self._messages([ready.place.index for ready in chosen if ready.place.level == 0])
+        return self.jobs(chosen)
+
+    def jobs(self, chosen: Sequence[Ready]) -> list[Job]:
+        """The sources of these nodes; without those that cannot be read just now."""
+        messages = self._messages(sorted(ready.place.index for ready in chosen if ready.place.level == 0))
         texts = self._store.texts([child for ready in chosen if ready.place.level for child in ready.place.children])
         jobs = (self._job(ready, messages, texts) for ready in chosen)
         return [job for job in jobs if job is not None]
+
+    def dear(self, limit: int) -> Waiting:
+        """The first dear nodes that can be built."""
+        found = self._store.read(lambda index: index.ready(limit, [Cost.DEAR]))
+        cheap = self._store.read(lambda index: index.ready(_CHEAP_LOOKED_AT, CHEAP))
+        total = self._store.total()
+        front = min(_first_leaf(found, limit, total), _first_leaf(cheap, _CHEAP_LOOKED_AT, total))
+        return Waiting(found, front, [ready.place.first for ready in cheap if ready.place.level == 0])
+
+    def fallbacks(self) -> list[Ready]:
+        """Nodes whose line is a fallback and whose parent is not built: the last whole node of each level, if at all."""
+        total = self._store.total()
+        ends = [Place(level, (total >> level) - 1) for level in range(total.bit_length())]
+        return [Ready(place, 0, Cost.DEAR, spare=False) for place in self._store.read(lambda index: index.fallbacks(ends))]
+
+    def context(self, job: Job, front: int) -> str:
+        """What the model is told of the past for this job."""
+        return self._context.text(job.place.first, front) if self._context else ""
+
+    def half_spares(self, job: Job) -> set[Place]:
+        """Those of a merge's halves that hold nothing worth a model's words."""
+        return self._store.read(lambda index: index.spares(job.place.children))
 
     def commit(self, nodes: list[Node]) -> None:
         """Tree log first, then index."""
@@ -92,8 +122,16 @@ class StoreWork:
                 return None
             message = messages[place.index]
             if message is None:
-                return Job(place, "note", (LOST_TEXT.format(place.index),), 0)
-            return Job(place, message.kind, (message.text,), ready.source_bytes)
+                return Job(place, "note", (LOST_TEXT.format(place.index),), 0, spare=True)
+            return Job(place, message.kind, (message.text,), ready.source_bytes, ready.spare)
         halves = tuple(texts[child] for child in place.children if child in texts)
         # A half that cannot be read is damaged on disk; the index is being rebuilt, and this merge comes back when it is whole.
-        return Job(place, "", halves, ready.source_bytes) if len(halves) == 2 else None
+        return Job(place, "", halves, ready.source_bytes, ready.spare) if len(halves) == 2 else None
+
+
+def _first_leaf(found: list[Ready], limit: int, total: int) -> int:
+    """The first message among these without a line; where only so many were looked at, none before the last of them lacks one."""
+    for ready in found:
+        if ready.place.level == 0:
+            return ready.place.first
+    return found[-1].place.end - 1 if len(found) == limit else total

@@ -50,9 +50,5 @@ class SettingsError(OptchatError, ValueError):
     """A setting that cannot be used; names the key and the allowed values."""
 
 
-class SummaryError(OptchatError):
-    """One attempt to build a line failed; another attempt may succeed."""
-
-
 class SourceError(OptchatError, ValueError):
     """A file given to ``import`` is not in a form that can be read."""

@@ -63,13 +63,17 @@ class Message(Entry):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """One line of the tree: the summary of messages [index·2^level, (index+1)·2^level)."""
+    """One line of the tree: the summary of messages [index·2^level, (index+1)·2^level).
+
+    ``spare``: nothing in those messages is worth a model's words, so that merges of such lines are local by choice as well.
+    """
 
     level: int
     index: int
     text: str
     by: str
     date: str = ""
+    spare: bool = False
 
 
 class BadLineError(ValueError):
@@ -134,6 +138,8 @@ def encode_node(node: Node) -> bytes:
         "by": node.by,
         "crc": crc32(f"{node.level}|{node.index}|{text}".encode()),
     }
+    if node.spare:
+        line["spare"] = True
     return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
 
 
@@ -171,7 +177,8 @@ def decode_node(line: bytes) -> Node:
     crc = raw.get("crc")
     if crc is not None and crc != crc32(f"{level}|{index}|{text}".encode()):
         raise BadLineError(f"node {level},{index}: the checksum does not match")
-    return Node(level=level, index=index, text=text, by=_text(raw.get("by")) or "model", date=_text(raw.get("date")))
+    by, date = _text(raw.get("by")) or "model", _text(raw.get("date"))
+    return Node(level=level, index=index, text=text, by=by, date=date, spare=raw.get("spare") is True)
 
 
 MAX_LEVEL: Final = 48

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -17,8 +16,7 @@ from zlib import crc32
 import orjson
 
 from ..capture.disk import DiskStore
-from ..compaction.compactor import Compactor, Job, Options
-from ..compaction.work import StoreWork
+from ..core.cost import Costs
 from ..core.errors import OptchatError, StoreError
 from ..core.settings import Settings, read_settings
 from ..recall import zoom
@@ -33,11 +31,14 @@ from ..storage.capture import CaptureLog
 from ..storage.search import Search
 from ..storage.store import Store
 from ..storage.upkeep import LOCK_WAIT_S
+from .growth import Growth, costs_built
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from os import PathLike
 
+    from ..compaction.calls import Model
+    from ..compaction.compactor import Compactor
     from ..core.hits import Hit
     from ..core.records import Entry, Message
 
@@ -62,12 +63,12 @@ class Memory:
         compact: bool,
         progress: Callable[[str, int, int], None] | None,
         clock: Callable[[], datetime],
-        summarize: Callable[[Job], str | None] | None,
+        model: Model | None,
     ) -> None:
         self.root = root
         self.settings = settings
         self.warnings: list[str] = []
-        self._store = Store(root, clock=clock, progress=progress)
+        self._store = Store(root, clock=clock, progress=progress, costs=Costs(settings.node_bytes, settings.model_kinds))
         try:
             self._search = Search(root / "search.sqlite", self._log_mark)
         except BaseException:
@@ -76,21 +77,18 @@ class Memory:
         self._notes = CaptureLog(self._store)
         self._added = Added(AddedNotes(self._notes))
         self.ledger = Ledger(ShownNotes(self._notes), self._added)
-        free_bytes = None if settings.compact_enabled else settings.node_bytes
-        self._view = LiveView(self._store, root / "view.json", settings.view_budget_chars, free_bytes=free_bytes)
+        awaited = costs_built(settings, model=model is not None)
+        self._view = LiveView(self._store, root / "view.json", settings.view_budget_chars, awaited=awaited)
         self._recall = Recall(
             self._store, self._search, self._view, budget=settings.view_budget_chars, focus_chars=settings.focus_chars
         )
         self._mark = 0
         self._closed = threading.Event()
-        self._lock = files.Lock(root / "compactor.lock")
-        work = StoreWork(self._store, self._search, settings.node_bytes, self._follow)
-        options = Options(settings.node_bytes, not settings.compact_enabled, settings.compact_jobs, summarize)
-        self._compactor = Compactor(work, self._lock, options)
-        self._threaded = compact
+        self._growth = Growth(
+            root, settings, self._store, self._search, rested=self._follow, clock=clock, model=model, threaded=compact
+        )
         forks.watch(self)
-        if compact:
-            self._compactor.start()
+        self._growth.start()
 
     @classmethod
     def open(
@@ -101,13 +99,13 @@ class Memory:
         compact: bool = True,
         progress: Callable[[str, int, int], None] | None = None,
         clock: Callable[[], datetime] = _now,
-        summarize: Callable[[Job], str | None] | None = None,
+        model: Model | None = None,
     ) -> Self:
         """Open the memory in ``root``, making the directory if need be.
 
         ``settings``: None reads ``config.json``; what cannot be used in it is named in ``warnings``. ``compact``: whether to run
         the background thread. ``progress``: called as (what, done, total) while an index is made. ``clock``: local time with
-        zone. ``summarize``: writes a line with a model.
+        zone. ``model``: writes the lines that are worth one, unless the settings say that none shall.
 
         Raises:
             StoreError: the directory cannot be read or written.
@@ -117,7 +115,7 @@ class Memory:
         warnings: list[str] = []
         if settings is None:
             settings, warnings = load_settings(path)
-        memory = cls(path, settings, compact=compact, progress=progress, clock=clock, summarize=summarize)
+        memory = cls(path, settings, compact=compact, progress=progress, clock=clock, model=model)
         memory.warnings = warnings
         for warning in warnings:
             logger.warning("optchat: %s: %s", path / "config.json", warning)
@@ -129,7 +127,7 @@ class Memory:
             return
         self._closed.set()
         forks.forget(self)
-        self._compactor.stop()
+        self._growth.close()
         self._notes.close()
         self._search.close()
         self._store.close()
@@ -151,8 +149,8 @@ class Memory:
 
         """
         messages = self._store.record(entries, timeout_s=timeout_s)
-        if messages and self._threaded:
-            self._compactor.nudge()
+        if messages:
+            self._growth.nudge()
         return [message.id for message in messages]
 
     # -- showing
@@ -238,7 +236,9 @@ class Memory:
     # -- looking after it
 
     def settle(self, timeout_s: float | None = None, progress: Callable[[str, int, int], None] | None = None) -> bool:
-        """Wait until no line and no full text is left to build; False if ``timeout_s`` seconds were not enough.
+        """Wait until no line and no full text is left to build.
+
+        False if ``timeout_s`` seconds were not enough, or if what is left waits for a model that cannot be had now: ``status`` says why.
 
         ``progress`` is called as ("lines", built, expected).
 
@@ -246,29 +246,7 @@ class Memory:
             StoreError: building failed again and again; the text says why.
 
         """
-        until = None if timeout_s is None else time.monotonic() + timeout_s
-        report = _Reporter(self._store, progress)
-
-        def keep_on() -> bool:
-            return not self._closed.is_set() and (until is None or time.monotonic() < until)
-
-        self._compactor.hurry(on=True)
-        failed = self._compactor.failures  # before anybody waited; what failed then may work now
-        try:
-            while keep_on():
-                report()
-                if self._settled():
-                    return True
-                failed = min(failed, self._compactor.failures)
-                if self._compactor.failures > failed + 1:
-                    raise StoreError(f"cannot build lines: {self._compactor.last_error}", path=self.root)
-                if self._threaded and self._compactor.owner:
-                    self._closed.wait(0.01)
-                elif not self._compactor.run_here(keep_on, on_step=report):
-                    self._closed.wait(0.05)  # another process is at work, or time is up
-        finally:
-            self._compactor.hurry(on=False)
-        return self._settled()
+        return self._growth.settle(timeout_s, progress)
 
     def status(self) -> dict[str, Any]:
         """What a user wants to know about this memory, as JSON-able facts."""
@@ -286,9 +264,7 @@ class Memory:
             "lines_built": read(lambda index: index.count("nodes")),
             "lines_ready": read(lambda index: index.count("ready")),
             "full_text_behind": behind,
-            "summarizer": "local",
-            "compactor": self._compactor_place(),
-            "last_error": self._compactor.last_error,
+            **self._growth.facts(total),
             "view_lines": len(lines),
             "view_chars": len(self.view()),
             "view_budget_chars": self.settings.view_budget_chars,
@@ -311,10 +287,13 @@ class Memory:
             part.after_fork(child=child)
         if child:
             self._closed = threading.Event()
-            self._lock.renew()
-            self._compactor.after_fork()
+            self._growth.after_fork()
 
     # -- inside
+
+    @property
+    def _compactor(self) -> Compactor:
+        return self._growth.compactor
 
     def _warn(self, text: str) -> None:
         """Tell the user once of each kind of trouble."""
@@ -328,11 +307,6 @@ class Memory:
             self._view.update(wait_s=FOLLOW_WAIT_S)
         except OptchatError as error:
             logger.warning("optchat: the view was not saved: %s", error)
-
-    def _settled(self) -> bool:
-        free = self.settings.node_bytes if not self.settings.compact_enabled else None
-        ready = self._store.read(lambda index: index.ready(1, free_bytes=free))
-        return not ready and self._search.indexed() >= self._store.total()
 
     def _log_mark(self) -> int:
         """Tells this log from another: the checksum of its first message; 0 while it is empty. Read once: a first message stays."""
@@ -348,37 +322,11 @@ class Memory:
         except OptchatError as error:
             return total, [str(error)]
 
-    def _compactor_place(self) -> str:
-        if self._compactor.owner:
-            return "this process"
-        if not self._lock.acquire(0.0):
-            return "another process"
-        self._lock.release()
-        return "none"
-
     def _bytes_on_disk(self) -> dict[str, int]:
         rooms = {room: sum(files.day_files(self.root / room).values()) for room in ("main", "tree")}
         return rooms | {
             name: sum(files.size_of(self.root / f"{name}.sqlite{end}") for end in ("", "-wal")) for name in ("index", "search")
         }
-
-
-class _Reporter:
-    """Tells how many lines are built of those the log will have."""
-
-    def __init__(self, store: Store, progress: Callable[[str, int, int], None] | None) -> None:
-        self._store = store
-        self._progress = progress
-        self._next = 0.0
-
-    def __call__(self) -> None:
-        now = time.monotonic()
-        if self._progress is None or now < self._next:
-            return
-        self._next = now + 0.2
-        total = self._store.total()
-        expected = sum(total >> level for level in range(total.bit_length()))
-        self._progress("lines", self._store.read(lambda index: index.count("nodes")), expected)
 
 
 def load_settings(root: Path) -> tuple[Settings, list[str]]:

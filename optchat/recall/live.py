@@ -11,13 +11,16 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Final
 
+from ..core.cost import ALL, Cost
 from ..core.errors import LockTimeoutError, StoreError
 from ..core.render import FRAME_CHARS, render, weigh
-from ..core.tree import Place, cover
-from ..core.view import Line, Marks, View, open_up, tile
+from ..core.tree import Place
+from ..core.view import Line, Marks, View
 from ..storage import files, forks, viewfile
+from ..storage.lines import LINES_MAX, Lines
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from pathlib import Path
 
     from ..storage.store import Store
@@ -25,20 +28,18 @@ if TYPE_CHECKING:
 LOW_MARK: Final = 0.75
 """Share of the budget a batch of merges goes down to: a cached prefix then lasts for a quarter of the budget of new lines."""
 
-_LINES_MAX: Final = 4_096
-"""More lines than this are not held as leaves, and are merged without waiting for the tree. Where they cannot merge, because lines
-between them are not built and will not be, the oldest are let go of and shown as blocks: no step may cost more in a longer log."""
-
 logger = logging.getLogger(__name__)
 
 
 class LiveView:
     """One memory's view. Safe to use from several threads."""
 
-    def __init__(self, store: Store, path: Path, budget: int, *, free_bytes: int | None = None) -> None:
-        """``free_bytes``: only nodes with sources of at most so many bytes will be built, so that no batch waits for others."""
+    def __init__(self, store: Store, path: Path, budget: int, *, awaited: Collection[Cost] = ALL) -> None:
+        """``awaited``: a batch waits for ready nodes of these costs, and not for those that nobody builds or that wait for a model."""
         self._store = store
-        self._free_bytes = free_bytes
+        self._tree = Lines(store)
+        self._awaited = awaited
+        self._rewritten = 0  # how often lines had been rewritten when ours were weighed
         self._path = path
         self._budget = budget
         self._marks = Marks(budget - FRAME_CHARS, int(budget * LOW_MARK) - FRAME_CHARS)
@@ -69,6 +70,7 @@ class LiveView:
         """Extend to the end of the log and, if the high mark is passed, merge one batch and save it."""
         with self._mutex:
             self._reload()
+            self._weigh_anew()
             self._extend()
             if self._tree_is_growing() or not (self._unsaved or self._view.weight(weigh) > self._marks.high):
                 return
@@ -101,8 +103,8 @@ class LiveView:
         self._reload()
         self._extend()
         self._unsaved |= self._view.fold(self._marks, weigh=weigh, parent=self._line)
-        if len(self._view.lines) > _LINES_MAX:
-            del self._view.lines[: -_LINES_MAX // 2]
+        if len(self._view.lines) > LINES_MAX:
+            del self._view.lines[: -LINES_MAX // 2]
             self._floor = self._view.lines[0].place.first
             self._unsaved = True
         if self._unsaved:
@@ -112,19 +114,31 @@ class LiveView:
             self._version = files.version_of(self._path)
             self._loaded, self._unsaved, self._trouble = True, False, ""
 
+    def _weigh_anew(self) -> None:
+        """Where built lines have got other texts since, give ours their new sizes; one that is not built any more becomes a gap."""
+        rewritten = self._store.read(lambda index: index.rewritten())
+        if rewritten != self._rewritten:
+            self._rewritten = rewritten
+            lines = [self._line(line.place) for line in self._view.lines]
+            self._view.lines = [line for line in lines if line is not None]
+
     def _tree_is_growing(self) -> bool:
-        """Whether a batch should wait for lines that are about to be built; not for ever, where one of them never is."""
-        if len(self._view.lines) > _LINES_MAX:
+        """Whether a batch should wait for lines that are about to be built; not for ever, where one of them never is.
+
+        More lines than can be held are merged without waiting. Where they cannot merge, because lines between them are not built and
+        will not be, the oldest are let go of and shown as blocks.
+        """
+        if len(self._view.lines) > LINES_MAX:
             return False
-        return bool(self._store.read(lambda index: index.ready(1, free_bytes=self._free_bytes)))
+        return bool(self._store.read(lambda index: index.ready(1, self._awaited)))
 
     def _extend(self) -> None:
         """Bring in the leaves built since; for a long stretch, what of it a whole view could show."""
         self._view.total = self._store.total()
         for start, end in self._view.gaps():
             first = max(start, self._floor)
-            leaves = self._store.read(lambda index, a=first, b=end: index.leaves(a, b, _LINES_MAX + 1))  # type: ignore[misc]
-            if len(leaves) <= _LINES_MAX:
+            leaves = self._store.read(lambda index, a=first, b=end: index.leaves(a, b, LINES_MAX + 1))  # type: ignore[misc]
+            if len(leaves) <= LINES_MAX:
                 self._view.insert([Line(Place(0, id_), chars) for id_, chars in leaves])
             else:
                 self._view.insert(self._unfold(first, end, self._marks.high))
@@ -161,30 +175,10 @@ class LiveView:
         self._view = View(lines, total)
 
     def _unfold(self, first: int, end: int, target: int) -> list[Line]:
-        """Messages [first, end) as lines of at most ``target`` characters, from the coarsest built nodes down."""
-        roots = self._roots(first, end)
-        weight = sum(map(weigh, tile(roots, end, first)))
-        return open_up(roots, self._store.total(), target, weigh=weigh, children=self._children, weight=weight)
-
-    def _roots(self, first: int, end: int) -> list[Line]:
-        """The coarsest built nodes in [first, end), oldest first; the newest of them where they are too many."""
-        roots: list[Line] = []
-        todo = cover(first, end)
-        while todo and len(roots) <= _LINES_MAX:
-            place = todo.pop()
-            line = self._line(place)
-            if line is not None:
-                roots.append(line)
-            elif place.level and self._store.read(lambda index, p=place: index.any_leaf(p.first, p.end)):  # type: ignore[misc]
-                todo.extend(place.children)
-        if todo:
-            self._floor = roots[-1].place.first
-        return roots[::-1]
+        """Messages [first, end) as lines of at most ``target`` characters."""
+        lines, floor = self._tree.unfold(first, end, self._store.total(), target, weigh=weigh)
+        self._floor = floor or self._floor
+        return lines
 
     def _line(self, place: Place) -> Line | None:
-        chars = self._store.read(lambda index: index.chars(place))
-        return None if chars is None else Line(place, chars)
-
-    def _children(self, place: Place) -> tuple[Line, Line] | None:
-        older, younger = (self._line(child) for child in place.children)
-        return None if older is None or younger is None else (older, younger)
+        return self._tree.at(place)

@@ -13,35 +13,38 @@ import secrets
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
+from ..core.cost import ALL, Cost, Costs
 from ..core.records import BUILDERS, MAX_LEVEL, clean
 from ..core.tree import Place
-from . import files, forks
+from . import files, forks, ready
 from .database import DamagedError, Database, told, transaction
 from .log import Spot
 from .rows import MessageRow, NodeRow, Ready, State
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
-VERSION: Final = 2
+VERSION: Final = 3
+
+_FALLBACK: Final = BUILDERS.index("fallback")
+_DEFAULT_COSTS: Final = Costs()
 
 TURN: Final = "turn:"
 """Before a turn's token in the table of host ids: the turn is in the log, or settled without a message."""
 
-_SCHEMA: Final = """
+_SCHEMA: Final = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE files (id INTEGER PRIMARY KEY, room TEXT NOT NULL, name TEXT NOT NULL, known INTEGER NOT NULL, UNIQUE (room, name));
 CREATE TABLE sessions (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
 -- file is NULL for a message that existed and is lost
-CREATE TABLE messages (id INTEGER PRIMARY KEY, file INTEGER, offset INTEGER, length INTEGER, bytes INTEGER NOT NULL, session INTEGER);
+CREATE TABLE messages (id INTEGER PRIMARY KEY, file INTEGER, offset INTEGER, length INTEGER, bytes INTEGER NOT NULL, session INTEGER,
+                       kind INTEGER);
 CREATE INDEX messages_of_session ON messages (session, id) WHERE session IS NOT NULL;
 CREATE TABLE uids (uid TEXT PRIMARY KEY, id INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE nodes (level INTEGER, idx INTEGER, file INTEGER, offset INTEGER, length INTEGER, bytes INTEGER, chars INTEGER, by INTEGER,
-                    PRIMARY KEY (level, idx)) WITHOUT ROWID;
--- last = the last message covered: in this order children come before parents, old before new. bytes = size of the source
-CREATE TABLE ready (last INTEGER, level INTEGER, bytes INTEGER NOT NULL, PRIMARY KEY (last, level)) WITHOUT ROWID;
--- what is noted about sessions besides their messages. No number is given twice, so that readers can ask for what came since
+                    spare INTEGER, PRIMARY KEY (level, idx)) WITHOUT ROWID;
+{ready.SCHEMA}-- what is noted about sessions besides their messages. No number is given twice, so that readers can ask for what came since
 CREATE TABLE notes (seq INTEGER PRIMARY KEY AUTOINCREMENT, session TEXT NOT NULL, type TEXT NOT NULL, key TEXT NOT NULL,
                     body BLOB NOT NULL);
 CREATE INDEX notes_of_session ON notes (session, type);
@@ -62,8 +65,9 @@ UNION ALL SELECT * FROM (SELECT room, name, known FROM files WHERE room = 'tree'
 class Index:
     """The open index. Reading methods may be called from any thread; writing ones by the holder of the write lock."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, costs: Costs = _DEFAULT_COSTS) -> None:
         self.path = path
+        self._ready = ready.ReadySql(costs)
         self._read_mutex = threading.Lock()
         self._frozen = False
         self._file_ids: dict[tuple[str, str], int] = {}
@@ -194,6 +198,11 @@ class Index:
         row = self._one("SELECT chars FROM nodes WHERE level = ? AND idx = ?", place)
         return int(_whole(row)[0]) if row else None
 
+    def bytes(self, place: Place) -> int | None:
+        """Bytes of a node's text, or None if it is not built."""
+        row = self._one("SELECT bytes FROM nodes WHERE level = ? AND idx = ?", place)
+        return int(_whole(row)[0]) if row else None
+
     def leaves(self, first: int, end: int, limit: int) -> list[tuple[int, int]]:
         """(index, characters) of at most ``limit`` built leaves in [first, end), in order."""
         rows = self._all("SELECT idx, chars FROM nodes WHERE level = 0 AND idx >= ? AND idx < ? ORDER BY idx LIMIT ?", (first, end, limit))
@@ -203,15 +212,37 @@ class Index:
         """Whether any message in [first, end) has its leaf."""
         return self._one("SELECT 1 FROM nodes WHERE level = 0 AND idx >= ? AND idx < ? LIMIT 1", (first, end)) is not None
 
-    def ready(self, limit: int, *, free_bytes: int | None = None) -> list[Ready]:
-        """At most ``limit`` nodes that can be built now, children before parents and old before new.
+    def ready(self, limit: int, costs: Collection[Cost] = ALL) -> list[Ready]:
+        """At most ``limit`` nodes of these costs that can be built now, children before parents and old before new."""
+        rows = sorted(row for question in ready.questions(costs) for row in self._all(question, (limit,)))
+        return [_ready(*_whole(row)) for row in rows[:limit]]
 
-        ``free_bytes``: only those whose source has at most so many bytes.
-        """
-        where = "" if free_bytes is None else "WHERE bytes <= ?"
-        bound = (limit,) if free_bytes is None else (free_bytes, limit)
-        rows = self._all(f"SELECT last, level, bytes FROM ready {where} ORDER BY last, level LIMIT ?", bound)
-        return [_ready(*_whole(row)) for row in rows]
+    def waiting(self, cost: Cost) -> int:
+        """How many nodes of this cost can be built now."""
+        row = self._one("SELECT count(*) FROM ready WHERE cost = ?", (int(cost),))
+        return int(row[0])
+
+    def fallbacks(self, places: Collection[Place]) -> list[Place]:
+        """Those of these nodes whose line is a fallback, and whose parent is not built."""
+        return [
+            place
+            for place in places
+            if self._one(
+                "SELECT 1 FROM nodes WHERE level = ?1 AND idx = ?2 AND by = ?3 "
+                "AND NOT EXISTS (SELECT 1 FROM nodes WHERE level = ?1 + 1 AND idx = ?2 / 2)",
+                (*place, _FALLBACK),
+            )
+        ]
+
+    def spares(self, places: Collection[Place]) -> set[Place]:
+        """Those of these nodes that hold nothing worth a model's words."""
+        return {p for p in places if self._one("SELECT 1 FROM nodes WHERE level = ? AND idx = ? AND spare", p)}
+
+    def rewritten(self) -> int:
+        """Changes when a line that was built got another text: what is remembered of texts and sizes is then stale."""
+        row = self._one("SELECT sum(value) FROM meta WHERE key IN ('generation', 'rewritten')")
+        (value,) = _whole(row, nulls=True)
+        return value or 0
 
     def count(self, table: str) -> int:
         """Rows of one of our tables."""
@@ -260,62 +291,59 @@ class Index:
         self.forget()
         self.ok = True
 
-    def add_messages(self, rows: list[MessageRow], room: str, *, ready: bool = True) -> None:
+    def add_messages(self, rows: list[MessageRow], room: str, *, ready_too: bool = True) -> None:
         """Add messages; an id already there keeps its first line, unless that one was lost."""
         values = [
-            (r.id, *self._columns(room, r.spot), r.bytes, self._session_id(r.session) if r.session else None) for r in rows
+            (
+                r.id,
+                *self._columns(room, r.spot),
+                r.bytes,
+                self._session_id(r.session) if r.session else None,
+                ready.number_of(r.kind) if r.spot else None,
+            )
+            for r in rows
         ]
         self._writer.executemany(
-            "INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET file = excluded.file, "
-            "offset = excluded.offset, length = excluded.length, bytes = excluded.bytes, session = excluded.session "
+            "INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET file = excluded.file, "
+            "offset = excluded.offset, length = excluded.length, bytes = excluded.bytes, session = excluded.session, kind = excluded.kind "
             "WHERE messages.file IS NULL AND excluded.file IS NOT NULL",
             values,
         )
         if uids := [(r.uid, r.id) for r in rows if r.uid] + [(TURN + r.turn, r.id) for r in rows if r.turn]:
             self._writer.executemany("INSERT OR IGNORE INTO uids VALUES (?, ?)", uids)
-        if ready:
-            self._writer.executemany(
-                "INSERT INTO ready SELECT ?1, 0, ?2 WHERE NOT EXISTS (SELECT 1 FROM nodes WHERE level = 0 AND idx = ?1) "
-                # One that was lost and is found has another size than the line that stood for it.
-                "ON CONFLICT (last, level) DO UPDATE SET bytes = (SELECT bytes FROM messages WHERE id = excluded.last)",
-                [(r.id, r.bytes) for r in rows],
-            )
+        if ready_too:
+            self._writer.executemany(self._ready.add_leaf, [(r.id,) for r in rows])
 
-    def add_nodes(self, rows: list[NodeRow], room: str, *, ready: bool = True) -> None:
-        """Add nodes; one already there keeps its first line, unless that was a fallback."""
-        values = [(*r.place, *self._columns(room, r.spot), r.bytes, r.chars, BUILDERS.index(r.by) if r.by in BUILDERS else 2) for r in rows]
-        self._writer.executemany(
-            "INSERT INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (level, idx) DO UPDATE SET file = excluded.file, "
-            "offset = excluded.offset, length = excluded.length, bytes = excluded.bytes, chars = excluded.chars, by = excluded.by "
-            f"WHERE nodes.by = {BUILDERS.index('fallback')}",
-            values,
-        )
-        if not ready:
+    def add_nodes(self, rows: list[NodeRow], room: str, *, ready_too: bool = True) -> None:
+        """Add nodes; one already there keeps its first line, unless that was a fallback and a model has written it since."""
+        values = [(*r.place, *self._columns(room, r.spot), r.bytes, r.chars, _builder(r.by), r.spare) for r in rows]
+        anew = self._writer.executemany(
+            "UPDATE nodes SET file = ?3, offset = ?4, length = ?5, bytes = ?6, chars = ?7, by = ?8, spare = ?9 "
+            f"WHERE level = ?1 AND idx = ?2 AND by = {_FALLBACK}",
+            [value for value, r in zip(values, rows, strict=True) if r.by == "model"],
+        ).rowcount
+        self._writer.executemany("INSERT OR IGNORE INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
+        if anew > 0:
+            self.note_rewritten()
+        if not ready_too:
             return
         self.drop_ready(r.place for r in rows)
         parents = {r.place.parent for r in rows}
-        self._writer.executemany(
-            "INSERT OR IGNORE INTO ready SELECT ?3, ?1, a.bytes + b.bytes + 1 FROM nodes a, nodes b "
-            "WHERE a.level = ?1 - 1 AND a.idx = ?2 * 2 AND b.level = ?1 - 1 AND b.idx = ?2 * 2 + 1 "
-            "AND NOT EXISTS (SELECT 1 FROM nodes WHERE level = ?1 AND idx = ?2)",
-            [(place.level, place.index, place.end - 1) for place in parents],
-        )
+        self._writer.executemany(self._ready.add_merge, [(place.level, place.index, place.end - 1) for place in parents])
 
     def drop_ready(self, places: Iterable[Place]) -> None:
         """These nodes are built: nobody need build them."""
-        self._writer.executemany("DELETE FROM ready WHERE last = ? AND level = ?", [(place.end - 1, place.level) for place in places])
+        self._writer.executemany(ready.DROP, [(place.end - 1, place.level) for place in places])
 
     def rebuild_ready(self) -> None:
         """Fill the ready table from messages and nodes in one pass; for bulk loading."""
-        self._writer.execute("DELETE FROM ready")
+        for statement in self._ready.rebuild:
+            self._writer.execute(statement)
+
+    def note_rewritten(self) -> None:
+        """A line that was built got another text: tell every process that remembers some."""
         self._writer.execute(
-            "INSERT INTO ready SELECT id, 0, bytes FROM messages "
-            "WHERE NOT EXISTS (SELECT 1 FROM nodes WHERE level = 0 AND idx = messages.id)"
-        )
-        self._writer.execute(
-            "INSERT INTO ready SELECT ((a.idx / 2 + 1) << (a.level + 1)) - 1, a.level + 1, a.bytes + b.bytes + 1 FROM nodes a "
-            "JOIN nodes b ON b.level = a.level AND b.idx = a.idx + 1 WHERE a.idx % 2 = 0 "
-            "AND NOT EXISTS (SELECT 1 FROM nodes p WHERE p.level = a.level + 1 AND p.idx = a.idx / 2)"
+            "INSERT INTO meta VALUES ('rewritten', 1) ON CONFLICT (key) DO UPDATE SET value = value + 1"
         )
 
     def lost_ids(self, first: int, end: int) -> Iterator[int]:
@@ -407,7 +435,14 @@ def _whole(row: Any, *, nulls: bool = False) -> Any:
     return row
 
 
-def _ready(last: int, level: int, size: int) -> Ready:
+def _builder(by: str) -> int:
+    """Who built a line, as the index holds it; a log of another kind names nobody we know, and had a model."""
+    return BUILDERS.index(by if by in BUILDERS else "model")
+
+
+def _ready(last: int, level: int, size: int, cost: int, spare: int) -> Ready:
     if not 0 <= level <= MAX_LEVEL or (last + 1) & ((1 << level) - 1) or last < 0:
         raise DamagedError("index.sqlite is damaged: it wants a line built that the tree cannot have")
-    return Ready(Place(level, ((last + 1) >> level) - 1), size)
+    if cost not in ALL:
+        raise DamagedError("index.sqlite is damaged: it holds a line of a cost that does not exist")
+    return Ready(Place(level, ((last + 1) >> level) - 1), size, Cost(cost), bool(spare))

@@ -57,11 +57,11 @@ class Loader:
                 self.index.note_damage(log.room, name, piece.offset, str(error))
             known = piece.offset + len(piece.line) + piece.ended
             if len(rows) >= _ROWS_AT_ONCE:
-                add(rows, log.room, ready=self.ready)  # type: ignore[arg-type]
+                add(rows, log.room, ready_too=self.ready)  # type: ignore[arg-type]
                 rows.clear()
                 if progress:
                     progress(known)
-        add(rows, log.room, ready=self.ready)  # type: ignore[arg-type]
+        add(rows, log.room, ready_too=self.ready)  # type: ignore[arg-type]
         self.index.set_known(log.room, name, known)
         return known
 
@@ -71,7 +71,7 @@ class Loader:
         total = max(messages, min(max(leaves, self.claimed), messages + ID_JUMP_MAX))
         for start in range(first, total, _ROWS_AT_ONCE):
             lost = self.index.lost_ids(start, min(total, start + _ROWS_AT_ONCE))
-            self.index.add_messages([MessageRow(id_, None, LOST_BYTES, "", "") for id_ in lost], "main", ready=self.ready)
+            self.index.add_messages([MessageRow(id_, None, LOST_BYTES, "", "") for id_ in lost], "main", ready_too=self.ready)
 
     def _message_row(self, line: bytes, spot: Spot) -> MessageRow:
         message = decode_message(line)
@@ -102,9 +102,10 @@ def id_of(line: bytes) -> int | None:
 
 def message_row(message: Message, spot: Spot) -> MessageRow:
     """The row of the index that describes a message's line."""
-    return MessageRow(message.id, spot, message_size(message.kind, message.text), message.session, message.uid, message.turn)
+    size = message_size(message.kind, message.text)
+    return MessageRow(message.id, spot, size, message.session, message.uid, message.turn, message.kind)
 
 
 def node_row(node: Node, spot: Spot) -> NodeRow:
     """The row of the index that describes a node's line."""
-    return NodeRow(Place(node.level, node.index), spot, len(node.text.encode()), len(node.text), node.by)
+    return NodeRow(Place(node.level, node.index), spot, len(node.text.encode()), len(node.text), node.by, node.spare)

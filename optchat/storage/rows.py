@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from ..core.cost import Cost
     from ..core.tree import Place
     from .log import Spot
 
@@ -18,6 +19,7 @@ class MessageRow(NamedTuple):
     session: str
     uid: str
     turn: str = ""
+    kind: str = ""
 
 
 class NodeRow(NamedTuple):
@@ -28,13 +30,16 @@ class NodeRow(NamedTuple):
     bytes: int
     chars: int
     by: str
+    spare: bool = False
 
 
 class Ready(NamedTuple):
-    """A node that can be built now, and the bytes of what it is built from."""
+    """A node that can be built now: the bytes of what it is built from, how dear it is, and whether it is spare."""
 
     place: Place
     source_bytes: int
+    cost: Cost
+    spare: bool
 
 
 class State(NamedTuple):

@@ -89,6 +89,10 @@ class Store(Upkeep):
             now = self.clock()
             stamped = {Place(node.level, node.index): _stamped(node, now.isoformat(timespec="seconds")) for node in nodes}
             built = self.read(lambda index: index.node_spots(stamped))
+            # A fallback is written anew, by a model only: two processes must not replace it by one fallback after the other.
+            for place in self.read(lambda index: index.fallbacks(built)) if built else ():
+                if stamped[place].by == "model":
+                    del built[place]
             if built:  # they need not be asked for again, or the compactor would never rest
                 self.tell_index(lambda index: index.drop_ready(built))
             fresh = [node for place, node in stamped.items() if place not in built]
@@ -126,6 +130,10 @@ class Store(Upkeep):
 
     def texts(self, places: list[Place]) -> dict[Place, str]:
         """The texts of the nodes among ``places`` that are built; the most recent few thousand are kept in memory."""
+        rewritten = self.read(lambda index: index.rewritten())
+        if rewritten != self._texts_of:
+            self._texts.clear()
+            self._texts_of = rewritten
         found = {place: self._texts[place] for place in places if place in self._texts}
         missing = [place for place in places if place not in found]
         if missing:

@@ -12,6 +12,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
+from ..core.cost import Costs
 from ..core.errors import LockTimeoutError, OptchatError, StoreError
 from ..core.records import BadLineError, decode_message
 from . import files, forks
@@ -49,8 +50,16 @@ class End(NamedTuple):
 class Upkeep:
     """The lock and the index of a directory. Any number of these, in any process, may share one."""
 
-    def __init__(self, root: Path, *, clock: Callable[[], datetime], progress: Callable[[str, int, int], None] | None = None) -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        clock: Callable[[], datetime],
+        progress: Callable[[str, int, int], None] | None = None,
+        costs: Costs | None = None,
+    ) -> None:
         self.root = root
+        self._costs = costs or Costs()
         self.clock = clock
         self._progress = progress or (lambda _what, _done, _total: None)
         self.main, self.tree = DayLog(root / "main"), DayLog(root / "tree")
@@ -68,6 +77,7 @@ class Upkeep:
         self._failed: list[Message] = []  # the last batch, if it could not be written
         self._retired: list[Index] = []
         self._texts: dict[Place, str] = {}
+        self._texts_of = 0  # how often lines had been rewritten when these were read
         self._index_path = root / "index.sqlite"
         self._generation = 0
         self._index = self._open_index()
@@ -181,7 +191,7 @@ class Upkeep:
     def _open_index(self) -> Index:
         # Under the lock if it can be had: a damaged index may be in the middle of being replaced.
         if not self.lock.acquire(_OPEN_WAIT_S):
-            return Index(self._index_path)
+            return Index(self._index_path, self._costs)
         try:
             return self._reopened()
         finally:
@@ -299,15 +309,15 @@ class Upkeep:
 
     def _reopened(self) -> Index:
         try:
-            return Index(self._index_path)
+            return Index(self._index_path, self._costs)
         except DamagedError:
             self._remove_index()
-            return Index(self._index_path)
+            return Index(self._index_path, self._costs)
 
     def _replace_index(self) -> None:
         self._retired.append(self._index)
         self._remove_index()
-        self._index = Index(self._index_path)
+        self._index = Index(self._index_path, self._costs)
 
     def _remove_index(self) -> None:
         """Safe while others have it open: they notice the new inode at their next step."""

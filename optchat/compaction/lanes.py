@@ -1,0 +1,269 @@
+"""Model calls in flight: which dear line is next, how one that fails is tried again, and when everything pauses.
+
+Two kinds of failure are kept apart. A line that the model cannot write is tried a few times and then gets its local line, or the
+tree would stop there for good. A model that cannot be had is no line's fault: everything waits and looks again now and then, or an
+hour without a connection would leave an hour of fallbacks. Knows neither prompts nor files; starts threads, reads a clock.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import time
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+from ..core.errors import OptchatError
+from .calls import CallError, ModelDownError, RestError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..core.records import Node
+    from ..core.tree import Place
+    from ..storage.rows import Ready
+    from .job import Job, Outcome
+
+TRIES: Final = 5
+"""Attempts at one line; each is one conversation of at most five calls."""
+RETRY_S: Final = 10.0
+PAUSES_S: Final = (10.0, 20.0, 40.0, 80.0, 160.0, 300.0)
+"""Between two looks for a model that was down."""
+UNBUILT_MAX: Final = 8
+"""A message's line is begun while fewer lines before it are missing: with more of the recent past unknown, "do it" means nothing."""
+LOST_S: Final = 900.0
+"""A call that has not come back by then never will: its thread is given up, and with it its place among those in flight."""
+STRANGERS: Final = 3
+"""So many different lines failing one after the other with no success between them is no line's fault."""
+AGAIN_S: Final = 3_600.0
+"""Between two looks for fallbacks that can still be written anew."""
+
+logger = logging.getLogger(__name__)
+
+
+class Waiting(NamedTuple):
+    """Dear nodes that can be built, children before parents and old before new.
+
+    ``front``: the first message without a line, whatever it costs. ``cheap``: the first messages whose line costs nothing and is
+    missing all the same.
+    """
+
+    nodes: list[Ready]
+    front: int
+    cheap: list[int]
+
+
+class DearWork(Protocol):
+    """What the lanes need of a memory."""
+
+    def dear(self, limit: int) -> Waiting:
+        """The first dear nodes that can be built."""
+
+    def jobs(self, chosen: Sequence[Ready]) -> list[Job]:
+        """Their sources."""
+
+    def fallbacks(self) -> list[Ready]:
+        """Nodes with a fallback for a line that nothing stands on yet."""
+
+    def context(self, job: Job, front: int) -> str:
+        """What the model is told of the past for this job."""
+
+
+class _Flight(NamedTuple):
+    job: Job
+    began: float
+
+
+class _Failed(NamedTuple):
+    tries: int
+    due: float
+
+
+class Lanes:
+    """Dear lines being written, at most ``jobs`` at once. All methods are for the compactor's own thread."""
+
+    def __init__(
+        self,
+        work: DearWork,
+        write: Callable[[Job, str], Outcome],
+        local: Callable[[Job, str], Node],
+        *,
+        jobs: int,
+        spawn: Callable[[Callable[[], None], str], None],
+        wake: Callable[[], None],
+        resting: Callable[[], str],
+        told: Callable[[str], None],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``write`` blocks until a line is written; ``local(job, by)`` makes one here. ``wake`` says that a call is back.
+
+        ``resting``: why no call may be made now, or ""; ``told``: hears why everything pauses, and "" when it goes on.
+        """
+        self._work, self._write, self._local = work, write, local
+        self._jobs, self._spawn, self._wake = jobs, spawn, wake
+        self._resting, self._told, self._now = resting, told, now
+        self._flying: dict[Place, _Flight] = {}
+        self._failed: dict[Place, _Failed] = {}
+        self._again: dict[Place, Ready] = {}  # fallbacks to be written anew
+        self._anew: set[Place] = set()  # those of them in flight
+        self._looked_again = -AGAIN_S
+        self._back: queue.SimpleQueue[tuple[_Flight, Outcome | BaseException]] = queue.SimpleQueue()
+        self._strangers: set[Place] = set()
+        self._pauses = 0  # in a row
+        self._until = 0.0
+        self._empty = False  # nothing to begin until something is logged or built
+        self.paused = ""
+        self.last_error = ""
+        self.refused = 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether lines are being written, or will be tried again without anything else happening."""
+        return bool(self._flying or self._failed) and not self.paused
+
+    def due(self) -> bool:
+        """Whether there is something to do though nothing was logged: a call is back, or a wait is over. Costs nothing."""
+        now = self._now()
+        if not self._back.empty() or any(now - flight.began > LOST_S for flight in self._flying.values()):
+            return True
+        if self.paused:
+            return now >= self._until
+        return any(failed.due <= now for failed in self._failed.values()) or now - self._looked_again > AGAIN_S
+
+    def land(self) -> list[Node]:
+        """The lines that are ready to be kept."""
+        nodes = [node for flight, came in self._landed() if (node := self._settle(flight.job, came))]
+        self._empty = self._empty and not nodes
+        return nodes
+
+    def begin(self, *, changed: bool) -> None:
+        """Begin as many calls as may be. ``changed``: something was logged or built since the last look."""
+        now = self._now()
+        if (reason := self._resting()) != "" or (self.paused and now < self._until):
+            if reason and reason != self.paused:
+                self._pause(reason, now)
+            return
+        room = (1 if self.paused else self._jobs) - len(self._flying)
+        if room <= 0:
+            return
+        if now - self._looked_again > AGAIN_S:
+            self._looked_again = now
+            self._again = {ready.place: ready for ready in self._work.fallbacks()}
+        waiting = any(failed.due <= now for failed in self._failed.values())
+        if self._empty and not (changed or waiting or self._again or self.paused):
+            return
+        chosen, front = self._choose(room, now)
+        self._empty = len(chosen) < room
+        for job in self._work.jobs(chosen):
+            self._start(job, self._work.context(job, min(front, job.place.first)))
+
+    # -- inside
+
+    def _choose(self, room: int, now: float) -> tuple[list[Ready], int]:
+        """The next nodes that may be begun, children before parents and old before new."""
+        waiting = self._work.dear(len(self._flying) + len(self._failed) + UNBUILT_MAX + room)
+        chosen: list[Ready] = []
+        leaves = 0
+        for ready in waiting.nodes:
+            place = ready.place
+            held = place in self._flying or (place in self._failed and self._failed[place].due > now)
+            too_far = not place.level and leaves + bisect_left(waiting.cheap, place.first) >= UNBUILT_MAX
+            if not held and not too_far and len(chosen) < room:
+                chosen.append(ready)
+            leaves += not place.level
+        there = {ready.place for ready in waiting.nodes}
+        for place in [place for place, failed in self._failed.items() if failed.due <= now and place not in there]:
+            del self._failed[place]  # another process has built it
+        self._anew = {place for place in self._anew if place in self._flying}
+        while self._again and len(chosen) < room:
+            place, ready = self._again.popitem()
+            self._anew.add(place)
+            chosen.append(ready)
+        return chosen, waiting.front
+
+    def _start(self, job: Job, context: str) -> None:
+        flight = _Flight(job, self._now())
+
+        def run() -> None:
+            try:
+                came: Outcome | BaseException = self._write(job, context)
+            except BaseException as error:  # whatever ends the thread, the lane must hear of it or is lost for good
+                came = error
+            self._back.put((flight, came))
+            self._wake()
+
+        self._flying[job.place] = flight
+        try:
+            self._spawn(run, "optchat-line")
+        except BaseException:
+            del self._flying[job.place]
+            raise
+
+    def _landed(self) -> list[tuple[_Flight, Outcome | BaseException]]:
+        landed: list[tuple[_Flight, Outcome | BaseException]] = []
+        while not self._back.empty():
+            flight, came = self._back.get()
+            if self._flying.get(flight.job.place) is flight:  # else it was given up long ago
+                del self._flying[flight.job.place]
+                landed.append((flight, came))
+        now = self._now()
+        for flight in [flight for flight in self._flying.values() if now - flight.began > LOST_S]:
+            del self._flying[flight.job.place]
+            landed.append((flight, CallError(f"the model has not answered for {LOST_S:.0f} s")))
+        return landed
+
+    def _settle(self, job: Job, came: Outcome | BaseException) -> Node | None:
+        """What one attempt came to: a line to keep, or another attempt later."""
+        now = self._now()
+        if isinstance(came, RestError):
+            return None
+        if isinstance(came, ModelDownError):
+            self._pause(str(came), now)
+            return None
+        if isinstance(came, BaseException):
+            return self._failure(job, came, now)
+        self._resume()
+        if came.text or came.spare:
+            self._failed.pop(job.place, None)
+            self.last_error = ""
+            return job.node(came.text, "model") if came.text else self._local(job._replace(spare=True), "local")
+        self.refused += 1
+        self.last_error = f"line {job.place.address}: {'; '.join(came.reasons) or 'the model wrote nothing that could be kept'}"
+        return self._missed(job, now, final=came.final)
+
+    def _failure(self, job: Job, error: BaseException, now: float) -> Node | None:
+        if not isinstance(error, OptchatError):
+            logger.error("optchat: writing line %s failed", job.place.address, exc_info=error)
+        self.last_error = f"line {job.place.address}: {str(error) or type(error).__name__}"
+        self._strangers.add(job.place)
+        if len(self._strangers) >= STRANGERS or self.paused:
+            self._pause(f"the model answers no call any more; the last: {str(error) or type(error).__name__}", now)
+        return self._missed(job, now, final=False)
+
+    def _missed(self, job: Job, now: float, *, final: bool) -> Node | None:
+        if job.place in self._anew:
+            return None  # it keeps its fallback
+        tries = self._failed.get(job.place, _Failed(0, 0.0)).tries + 1
+        if tries < TRIES and not final:
+            self._failed[job.place] = _Failed(tries, now + RETRY_S)
+            return None
+        self._failed.pop(job.place, None)
+        logger.info("optchat: line %s was made here after %d attempts by the model: %s", job.place.address, tries, self.last_error)
+        return self._local(job, "fallback")
+
+    def _pause(self, reason: str, now: float) -> None:
+        if not self.paused:
+            logger.warning("optchat: lines wait for the model: %s", reason)
+        self.paused = reason
+        self._until = now + PAUSES_S[min(self._pauses, len(PAUSES_S) - 1)]
+        self._pauses += 1
+        self._told(reason)
+
+    def _resume(self) -> None:
+        self._strangers.clear()
+        self._pauses = 0
+        if self.paused:
+            logger.warning("optchat: the model answers again; lines go on being written")
+            self.paused = ""
+            self._empty = False
+            self._told("")

@@ -1,0 +1,60 @@
+"""Joins what it takes to have lines written by a model. Imported only where there is one: most processes never need it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..compaction.author import Author
+from ..compaction.context import Context
+from ..compaction.here import line_here
+from ..compaction.lanes import Lanes
+from ..compaction.retain import Retain
+from ..compaction.sending import ready_to_send
+from ..core.render import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from ..compaction.calls import Model
+    from ..compaction.usage import Usage
+    from ..compaction.work import StoreWork
+    from ..core.settings import Settings
+    from ..storage.store import Store
+
+
+def context_of(store: Store, root: Path, model: Model) -> Context:
+    """The view of the past that the model is told."""
+    return Context(store, root / "context.json", lambda text: one_line(ready_to_send(text, model.redact)))
+
+
+def lanes_of(
+    store: Store,
+    settings: Settings,
+    work: StoreWork,
+    model: Model,
+    usage: Usage,
+    *,
+    wake: Callable[[], None],
+    stopping: Callable[[], bool],
+) -> Lanes:
+    """The lanes on which the model writes the dear lines of one memory."""
+    author = Author(
+        model,
+        usage,
+        node_bytes=settings.node_bytes,
+        tokens_per_day=settings.compact_tokens_per_day,
+        retain=Retain(settings.retain_pre_filter, store.turn_of, count=usage.count, redact=model.redact),
+        spare_halves=work.half_spares,
+        stopping=stopping,
+    )
+    return Lanes(
+        work,
+        author.write,
+        lambda job, by: line_here(job, settings.node_bytes, by),
+        jobs=settings.compact_jobs,
+        spawn=model.spawn,
+        wake=wake,
+        resting=author.resting,
+        told=usage.pause,
+    )

@@ -1,0 +1,194 @@
+"""How one memory's tree grows: joins the compactor to the store, the full text, and a model where there is one.
+
+Decides, from the settings, which lines are made here and which a model writes; what is done when, the compactor decides.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from ..compaction.compactor import Compactor
+from ..compaction.usage import Usage
+from ..compaction.work import StoreWork
+from ..core.cost import ALL, CHEAP, Cost
+from ..core.errors import StoreError
+from ..storage import files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from datetime import datetime
+    from pathlib import Path
+
+    from ..compaction.calls import Model
+    from ..compaction.context import Context
+    from ..compaction.lanes import Lanes
+    from ..core.settings import Settings
+    from ..storage.search import Search
+    from ..storage.store import Store
+
+NO_MODEL: Final = "no model can be reached from here; lines are written while Hermes runs (summarizer: model)"
+
+
+def costs_built(settings: Settings, *, model: bool) -> Collection[Cost]:
+    """Which lines are made here: all without a model, the cheap ones beside one, and only free ones with compaction off."""
+    if not settings.compact_enabled:
+        return [Cost.FREE]
+    return CHEAP if settings.summarizer != "local" and (model or settings.summarizer == "model") else ALL
+
+
+class Growth:
+    """The compactor of one memory, whether or not its thread runs."""
+
+    def __init__(
+        self,
+        root: Path,
+        settings: Settings,
+        store: Store,
+        search: Search,
+        *,
+        rested: Callable[[], None],
+        clock: Callable[[], datetime],
+        model: Model | None,
+        threaded: bool,
+    ) -> None:
+        self._root, self._settings, self._store, self._search = root, settings, store, search
+        self._threaded = threaded
+        self._closed = threading.Event()
+        self.costs = costs_built(settings, model=model is not None)
+        self._model = model if self.costs is CHEAP else None
+        self._lock = files.Lock(root / "compactor.lock")
+        self._usage = Usage(root, clock, redact=model.redact) if model else Usage(root, clock)
+        self._work = StoreWork(store, search, rested, self._context())
+        self.compactor = Compactor(self._work, self._lock, settings.node_bytes, self.costs)
+        self._lanes = self.compactor.lanes = self._new_lanes()
+
+    def start(self) -> None:
+        """Start the thread, where there is to be one."""
+        if self._threaded:
+            self.compactor.start()
+
+    def nudge(self) -> None:
+        """Something was logged."""
+        if self._threaded:
+            self.compactor.nudge()
+
+    def close(self) -> None:
+        """Stop the thread; calls in flight are left to themselves."""
+        self._closed.set()
+        self.compactor.stop()
+        self._usage.close()
+
+    def after_fork(self) -> None:
+        """In a forked child: there is no compactor until it has something to say."""
+        self._closed = threading.Event()
+        self._lock.renew()
+        self._usage.after_fork()
+        self.compactor.after_fork()
+        self._lanes = self.compactor.lanes = self._new_lanes()
+
+    def settle(self, timeout_s: float | None, progress: Callable[[str, int, int], None] | None) -> bool:
+        """See ``Memory.settle``."""
+        until = None if timeout_s is None else time.monotonic() + timeout_s
+        report = _Reporter(self._store, progress)
+
+        def keep_on() -> bool:
+            return not self._closed.is_set() and (until is None or time.monotonic() < until)
+
+        self.compactor.hurry(on=True)
+        failed = self.compactor.failures  # before anybody waited; what failed then may work now
+        try:
+            while keep_on():
+                report()
+                if self._settled():
+                    return True
+                if self._waits():
+                    return False
+                failed = min(failed, self.compactor.failures)
+                if self.compactor.failures > failed + 1:
+                    raise StoreError(f"cannot build lines: {self.compactor.last_error}", path=self._root)
+                if self._threaded and self.compactor.owner:
+                    self._closed.wait(0.01)
+                elif not self.compactor.run_here(keep_on, on_step=report):
+                    self._closed.wait(0.05)  # another process is at work, or time is up
+        finally:
+            self.compactor.hurry(on=False)
+        return self._settled()
+
+    def facts(self, messages: int) -> dict[str, Any]:
+        """What ``Memory.status`` tells of it."""
+        backlog = self._store.read(lambda index: index.waiting(Cost.DEAR)) if self.costs is CHEAP else 0
+        name = self._model.name if self._model else ""
+        model = self._usage.facts(name=name, backlog=backlog, jobs=self._settings.compact_jobs, messages=messages)
+        if self.costs is CHEAP and self._model is None:
+            model["paused"] = model["paused"] or NO_MODEL
+        return {
+            "summarizer": f"model {name}".strip() if self.costs is CHEAP else "local",
+            "compactor": self._place(),
+            "last_error": self.compactor.last_error or (self._lanes.last_error if self._lanes else "") or model["last_error"],
+            "model": model,
+        }
+
+    # -- inside
+
+    def _context(self) -> Context | None:
+        if self._model is None:
+            return None
+        from .dear import context_of
+
+        return context_of(self._store, self._root, self._model)
+
+    def _new_lanes(self) -> Lanes | None:
+        if self._model is None:
+            return None
+        from .dear import lanes_of
+
+        return lanes_of(
+            self._store,
+            self._settings,
+            self._work,
+            self._model,
+            self._usage,
+            wake=self.compactor.wake,
+            stopping=self._closed.is_set,
+        )
+
+    def _settled(self) -> bool:
+        ready = self._store.read(lambda index: index.ready(1, ALL if self.costs is CHEAP else self.costs))
+        busy = self._lanes is not None and self._lanes.busy
+        return not ready and not busy and self._search.indexed() >= self._store.total()
+
+    def _waits(self) -> bool:
+        """Whether all that is left waits for a model that cannot be had: waiting for the tree would be in vain."""
+        if self.costs is not CHEAP or self._store.read(lambda index: index.ready(1, CHEAP)):
+            return False
+        if self._search.indexed() < self._store.total():
+            return False
+        return self._lanes is None or bool(self._lanes.paused)
+
+    def _place(self) -> str:
+        if self.compactor.owner:
+            return "this process"
+        if not self._lock.acquire(0.0):
+            return "another process"
+        self._lock.release()
+        return "none"
+
+
+class _Reporter:
+    """Tells how many lines are built of those the log will have."""
+
+    def __init__(self, store: Store, progress: Callable[[str, int, int], None] | None) -> None:
+        self._store = store
+        self._progress = progress
+        self._next = 0.0
+
+    def __call__(self) -> None:
+        now = time.monotonic()
+        if self._progress is None or now < self._next:
+            return
+        self._next = now + 0.2
+        total = self._store.total()
+        expected = sum(total >> level for level in range(total.bit_length()))
+        self._progress("lines", self._store.read(lambda index: index.count("nodes")), expected)

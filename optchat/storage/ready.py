@@ -1,0 +1,78 @@
+"""The ready table of the index: which nodes can be built now, and how dear each is. SQL only; run by ``index.py``.
+
+Rows come and go in the same transaction as the message or node that makes or unmakes them, so that nobody ever scans the tree for
+work. The cost is in the row, by the settings in force when it was written: a free line must be found at once behind any number of
+dear ones that wait for a model.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ..core.cost import ALL, Cost, Costs
+from ..core.records import KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+SCHEMA: Final = """
+-- last = the last message covered: in this order children come before parents, old before new. bytes = size of the source
+CREATE TABLE ready (last INTEGER, level INTEGER, bytes INTEGER NOT NULL, cost INTEGER NOT NULL, spare INTEGER NOT NULL,
+                    PRIMARY KEY (last, level)) WITHOUT ROWID;
+CREATE INDEX ready_by_cost ON ready (cost, last, level, bytes, spare);
+"""
+
+DROP: Final = "DELETE FROM ready WHERE last = ? AND level = ?"
+
+OTHER_KIND: Final = len(KINDS)
+"""What stands in the index for a kind that is none of ours."""
+
+
+def number_of(kind: str) -> int:
+    """A kind as the index holds it."""
+    return KINDS.index(kind) if kind in KINDS else OTHER_KIND
+
+
+class ReadySql:
+    """The statements that write the table, for one choice of what is dear."""
+
+    def __init__(self, costs: Costs) -> None:
+        limit = int(costs.node_bytes)
+        dear = ", ".join(str(number_of(kind)) for kind in costs.model_kinds if kind in KINDS) or "-1"
+        spare = f"CASE WHEN m.kind IN ({dear}) THEN 0 ELSE 1 END"
+        leaf = f"CASE WHEN m.bytes <= {limit} THEN {Cost.FREE} WHEN m.kind IN ({dear}) THEN {Cost.DEAR} ELSE {Cost.SPARE} END, {spare}"
+        merge = (
+            f"CASE WHEN a.bytes + b.bytes + 1 <= {limit} THEN {Cost.FREE} WHEN a.spare AND b.spare THEN {Cost.SPARE} ELSE {Cost.DEAR} END, "
+            "a.spare AND b.spare"
+        )
+        self.add_leaf = (
+            f"INSERT INTO ready SELECT m.id, 0, m.bytes, {leaf} FROM messages m WHERE m.id = ? "
+            "AND NOT EXISTS (SELECT 1 FROM nodes WHERE level = 0 AND idx = m.id) "
+            # One that was lost and is found has another size than the line that stood for it.
+            "ON CONFLICT (last, level) DO UPDATE SET bytes = excluded.bytes, cost = excluded.cost, spare = excluded.spare"
+        )
+        self.add_merge = (
+            f"INSERT INTO ready SELECT ?3, ?1, a.bytes + b.bytes + 1, {merge} FROM nodes a, nodes b "
+            "WHERE a.level = ?1 - 1 AND a.idx = ?2 * 2 AND b.level = ?1 - 1 AND b.idx = ?2 * 2 + 1 "
+            "AND NOT EXISTS (SELECT 1 FROM nodes WHERE level = ?1 AND idx = ?2) "
+            # A fallback that was written anew has another size.
+            "ON CONFLICT (last, level) DO UPDATE SET bytes = excluded.bytes, cost = excluded.cost, spare = excluded.spare"
+        )
+        leaves = (
+            f"INSERT INTO ready SELECT m.id, 0, m.bytes, {leaf} FROM messages m "
+            "WHERE NOT EXISTS (SELECT 1 FROM nodes WHERE level = 0 AND idx = m.id)"
+        )
+        merges = (
+            f"INSERT INTO ready SELECT ((a.idx / 2 + 1) << (a.level + 1)) - 1, a.level + 1, a.bytes + b.bytes + 1, {merge} FROM nodes a "
+            "JOIN nodes b ON b.level = a.level AND b.idx = a.idx + 1 WHERE a.idx % 2 = 0 "
+            "AND NOT EXISTS (SELECT 1 FROM nodes p WHERE p.level = a.level + 1 AND p.idx = a.idx / 2)"
+        )
+        self.rebuild = ("DELETE FROM ready", leaves, merges)
+
+
+def questions(costs: Collection[Cost]) -> list[str]:
+    """What to ask for the first rows of these costs, each a question with a limit; their answers are merged by whoever asks."""
+    columns = "SELECT last, level, bytes, cost, spare FROM ready"
+    if set(costs) == set(ALL):
+        return [f"{columns} ORDER BY last, level LIMIT ?"]
+    return [f"{columns} WHERE cost = {int(cost)} ORDER BY last, level LIMIT ?" for cost in costs]
