@@ -119,6 +119,13 @@ def transaction(connection: Database) -> Iterator[None]:
         raise
 
 
+def vacuum(connection: Database) -> bool:
+    """Write the file anew, without the remains of what was deleted; False where a reader kept them in the write-ahead log beside it."""
+    connection.execute("VACUUM")
+    busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    return not busy
+
+
 def _is_damage(path: Path, code: int) -> bool:
     """Whether what SQLite takes for a disk that refuses is in the file: it ends too soon, or its head says it is not to be written."""
     return code == _SHORT_READ or (code == sqlite3.SQLITE_READONLY and os.access(path, os.W_OK))

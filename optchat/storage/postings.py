@@ -63,6 +63,11 @@ def remove(database: Database, id_: int, terms: Iterable[str]) -> None:
     database.execute("INSERT INTO words (words, rowid, terms) VALUES ('delete', ?, ?)", (id_, " ".join(terms)))
 
 
+def merge(database: Database) -> None:
+    """Drop what was taken out for good: until its parts are merged the table only notes beside it that it is gone."""
+    database.execute("INSERT INTO words (words) VALUES ('optimize')")
+
+
 class Reader:
     """Looks terms up, and remembers how common they are."""
 

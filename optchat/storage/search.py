@@ -1,8 +1,8 @@
 """``search.sqlite``: full text of every message, for finding the ones that hold given words. Derived: it can always be rebuilt.
 
 Written a moment after the append, by the holder of ``compactor.lock`` alone, so that no turn waits for it; read over a connection of
-its own, so that no turn waits for the writing either. Holds no texts, only which terms stand in which message; what a term is,
-``core/words.py`` says.
+its own, so that no turn waits for the writing either. Only a redacted message is replaced at once, whoever holds that lock. Holds no
+texts, only which terms stand in which message; what a term is, ``core/words.py`` says.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..core import words
 from . import files, forks, postings
-from .database import BUSY_WAIT_S, DamagedError, Database, told, transaction
+from .database import BUSY_WAIT_S, DamagedError, Database, told, transaction, vacuum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -69,30 +69,68 @@ class Search:
             meta = _meta(database)
         return meta.indexed if meta and meta.log_mark == mark else 0
 
-    def add(self, first: int, texts: Sequence[str], dates: Sequence[str] = ()) -> None:
-        """Make messages from ``first`` on searchable, also by their dates; by the holder of the compactor's lock only."""
+    def made(self) -> int:
+        """Changes when the index is made anew and whenever a text in it was replaced; 0 where there is none."""
+        with self._reader.healed() as database:
+            meta = _meta(database)
+        return meta.made if meta else 0
+
+    def add(self, first: int, texts: Sequence[str], dates: Sequence[str] = (), *, since: int | None = None) -> None:
+        """Make messages from ``first`` on searchable, also by their dates; by the holder of the compactor's lock only.
+
+        ``since``: what ``made`` said before the texts were read. If it says something else now, one of them may have been replaced
+        in between, and nothing is added.
+        """
         mark = self._log_mark()
         rows = [(first + k, words.terms(text, date)) for k, (text, date) in enumerate(zip_longest(texts, dates, fillvalue=""))]
         with self._writer.healed() as database, transaction(database):
             meta = _meta(database)
-            if meta is None or meta.log_mark != mark or first == 0:
+            if since is not None and since != (meta.made if meta else 0):
+                return
+            if first == 0:
                 _wipe(database, mark)
-            elif meta.indexed != first:
-                return  # another process was faster
+            elif meta is None or meta.log_mark != mark or meta.indexed != first:
+                return  # another process was faster, or the file was deleted meanwhile
             postings.insert(database, rows)
             database.execute("UPDATE meta SET indexed = ?, chars = chars + ?", (first + len(texts), sum(map(len, texts))))
 
-    def replace(self, id_: int, old: str, new: str, date: str = "") -> None:
+    def replace(self, id_: int, old: str | None, new: str, date: str = "") -> None:
         """Message ``id_`` says ``new`` instead of ``old`` from now on: nothing of what is gone is found any more.
 
-        By the holder of the compactor's lock only. ``old`` must be what was added, or some of its terms go on finding the message.
+        ``old`` must be what was added; where it is None, and not replaced already, the index is emptied, to be made anew. Whoever is
+        about to add what it read before this will not.
         """
         mark = self._log_mark()
         with self._writer.healed() as database, transaction(database):
             meta = _meta(database)
-            if meta is not None and meta.log_mark == mark and id_ < meta.indexed:
-                postings.remove(database, id_, words.terms(old, date))
-                postings.insert(database, [(id_, words.terms(new, date))])
+            if meta is None or meta.log_mark != mark:
+                _wipe(database, mark)
+                return
+            database.execute("UPDATE meta SET made = random()")
+            database.execute("CREATE TABLE IF NOT EXISTS replaced (id INTEGER PRIMARY KEY)")
+            if id_ >= meta.indexed or database.execute("SELECT 1 FROM replaced WHERE id = ?", (id_,)).fetchone():
+                return  # a second removal would take terms away that others hold
+            if old is None:
+                _wipe(database, mark)
+                return
+            postings.remove(database, id_, words.terms(old, date))
+            postings.insert(database, [(id_, words.terms(new, date))])
+            database.execute("INSERT INTO replaced VALUES (?)", (id_,))
+            database.execute("UPDATE meta SET chars = max(0, chars + ?)", (len(new) - len(old),))
+
+    def rename(self, old_mark: int) -> None:
+        """The log that had this mark has another one now, and is the same log."""
+        mark = self._log_mark()
+        with self._writer.healed() as database, transaction(database):
+            if _meta(database) is not None:
+                database.execute("UPDATE meta SET log_mark = ? WHERE log_mark = ?", (mark, old_mark))
+
+    def clean(self) -> bool:
+        """Leave no byte of what was replaced in the file; False where somebody was reading and some may be left beside it."""
+        with self._writer.healed() as database:
+            if _meta(database) is not None:
+                postings.merge(database)
+            return vacuum(database)
 
     def look_up(self, terms: Iterable[str]) -> Found:
         """Where the terms stand."""
@@ -185,6 +223,7 @@ def _meta(database: Database) -> _Meta | None:
 
 def _wipe(database: Database, mark: int) -> None:
     database.execute("DROP TABLE IF EXISTS meta")
+    database.execute("DROP TABLE IF EXISTS replaced")
     postings.make(database)
     database.execute("CREATE TABLE meta (version INTEGER, log_mark INTEGER, made INTEGER, indexed INTEGER, chars INTEGER)")
     database.execute("INSERT INTO meta VALUES (?, ?, random(), 0, 0)", (VERSION, mark))
