@@ -91,6 +91,8 @@ def long_memory(tmp_path_factory):
             Entry(kind="echo", text="the fold\n" * 900, session="old", tool="read_file"),
             *filler(40, 300),
             Entry(kind="echo", text="line of a log\n" * 700 + "FATAL: disk quota exceeded on host lemur-7\n" + "line of a log\n" * 700, session="old"),
+            Entry(kind="talk", text="請求書の締め切りは木曜日に延期されました", session="old"),
+            Entry(kind="user", text="송장 마감일을 다음 주로 미뤘어요", session="old"),
             *filler(400, 400),
         )
         yield memory
@@ -104,6 +106,10 @@ def long_memory(tmp_path_factory):
         ("the accountants!", 40),
         ("发票的重试次数是多少？", 82),
         ("重试次数", 82),
+        ("締め切りはいつ延期された？", 166),
+        ("木曜日", 166),
+        ("마감일은 언제로 미뤘지?", 167),
+        ("송장", 167),
         ("what did you read in optchat/core/view.py?", 123),
         ("view.py", 123),
         ("What did I say on 4 November 2025?", 40),

@@ -1,13 +1,19 @@
 """Finding messages by their words, in any language, whatever became of the index."""
 
 import unicodedata
+from typing import ClassVar
 
 import pytest
 from soundness import assert_sound
 
 from optchat.core.errors import OptchatError
-from optchat.core.records import Entry
+from optchat.core.rank import singles_out
+from optchat.core.records import Entry, Message
+from optchat.recall.focus import find
+from optchat.recall.recall import POINTED
+from optchat.recall.search import hits
 from optchat.storage import postings
+from optchat.storage.search import Search
 
 
 def log(memory, *texts):
@@ -130,6 +136,71 @@ def test_any_text_can_be_made_searchable(memory, text):
     log(memory, "first", text, "last word")
     assert found(memory, "last") == [2]
     assert (1 in found(memory, "needle")) == ("needle" in text)
+
+
+class LongLog:
+    """Half a million messages that nobody had to write: texts by number, but for a few that say what no other says."""
+
+    TOTAL = 500_003
+    KNOWN: ClassVar = {
+        1: ("user", "The new accountant is called Ottoline Fernsby, by the way."),
+        1_500: ("talk", "我们决定把发票导入的重试次数改成五次"),
+        1_600: ("talk", "請求書の締め切りは木曜日に延期されました"),
+        2_000: ("tool", 'read_file: {"path": "optchat/core/view.py", "limit": 40}'),
+    }
+
+    def message(self, id_):
+        kind, text = self.KNOWN.get(id_) or ("user", f"we deploy number {id_} {'早 晚'[id_ % 3]}们 new view{id_ % 7} of core{id_ % 11} called build")
+        return Message(id=id_, kind=kind, text=text, date="2026-05-01T09:00:00+02:00", session=f"s{id_ // 400}")
+
+    def messages_of(self, ids):
+        return [self.message(id_) for id_ in sorted(ids)]
+
+    def read(self, look):
+        return look(self)
+
+    def sizes_of(self, ids):
+        return {id_: len(self.message(id_).text) for id_ in ids}
+
+
+@pytest.fixture(scope="module")
+def long_search(tmp_path_factory):
+    log = LongLog()
+    search = Search(tmp_path_factory.mktemp("long") / "search.sqlite", lambda: 1)
+    for first in range(0, log.TOTAL, 20_000):
+        search.add(first, [log.message(id_).text for id_ in range(first, min(log.TOTAL, first + 20_000))])
+    yield search
+    search.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("query", "id_"),
+    [
+        ("What was the new accountant called, Ottoline?", 1),
+        ("Fernsby", 1),
+        ("发票的重试次数是多少？", 1_500),
+        ("木曜日に延期", 1_600),
+        ("what did you read in optchat/core/view.py when we were to deploy the new build?", 2_000),
+    ],
+)
+def test_the_only_mention_half_a_million_messages_ago_is_found(long_search, query, id_):
+    matches = find(LongLog(), long_search, query)
+    assert matches.best[0].message.id == id_
+    assert singles_out(matches.best[0].strength, matches.total, **POINTED)
+    assert [hit.id for hit in hits(LongLog(), long_search, query, 1)] == [id_]
+    assert id_ in [hit.id for hit in hits(LongLog(), long_search, query, 5, newest=True)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("query", ["deploy", "what did we deploy?", "a new build", "們", "new view3"])
+def test_what_half_a_million_messages_share_points_to_none_and_is_found_newest_first(long_search, query):
+    matches = find(LongLog(), long_search, query)
+    assert not any(singles_out(match.strength, matches.total, **POINTED) for match in matches.best)
+    newest = [hit.id for hit in hits(LongLog(), long_search, query, 5, newest=True)]
+    assert newest == sorted(newest, reverse=True)
+    assert len(newest) == (0 if query == "們" else 5)
+    assert all(id_ > LongLog.TOTAL - 100 for id_ in newest)
 
 
 def test_an_empty_log_has_nothing(memory):

@@ -51,6 +51,24 @@ def test_a_wrong_address_is_answered_with_the_right_call(home):
     assert "optchat_zoom(id=12, n=4)" in results[1]["instead"]
 
 
+def test_a_host_that_tells_what_was_recalled_is_told_how_many_lines(home):
+    home.seed(*PAST)
+
+    found = home.play(
+        """
+        import agent.memory_provider as module
+        talk = Talk("s1")
+        talk.say("Where was my daughter born?")
+        status = talk.provider.recall_status()
+        out["known"], out["count"] = hasattr(module, "RecallStatus"), status and status.count
+        talk.end()
+        """
+    )
+
+    assert found["known"] == (home.host.name == "b")
+    assert found["count"] == (len(PAST) if found["known"] else None)
+
+
 @pytest.mark.parametrize("mode", ["context", "tools"])
 def test_the_mode_decides_between_view_and_tools(home, mode):
     home.seed(*PAST).settings(memory_mode=mode)
