@@ -1,17 +1,20 @@
 """A file layer that fails, falls short or dies at the n-th operation, in place of the one `storage/files.py` uses.
 
-Operations are the calls that change a disk: opening for writing, write, fsync, ftruncate, replace, unlink and mkdir. SQLite's own files are
-not touched: a transaction that is left by an exception is lost as it is in a crash.
+Operations are the calls that change a disk: opening for writing, write, fsync, ftruncate, replace, unlink and mkdir; if asked for, also the
+commits of SQLite. Its own files are not touched: a transaction that is left by an exception is lost as it is in a crash.
+
+A ``Plug`` can be pulled besides: it gives the directory as a power cut would leave it, without what was not synced.
 """
 
 import contextlib
 import errno
 import os
+import shutil
 import sys
 from pathlib import Path
 from unittest import mock
 
-from optchat.storage import files
+from optchat.storage import database, files
 
 
 class Crash(BaseException):
@@ -27,6 +30,7 @@ class Disk:
         self.only = None  # if set, only operations of this name are numbered
         self.how = None
         self.for_ever = False
+        self.late = False
         self.broken = False
 
     def __getattr__(self, name):
@@ -43,8 +47,14 @@ class Disk:
             self.broken = True
             if short is not None:
                 short()
+            elif self.late and number == self.at:
+                do()
             raise self.how()
         return do()
+
+    def heal(self):
+        """From now on nothing goes wrong any more."""
+        self.at, self.broken = None, False
 
     def _name_of(self, file):
         return Path(os.readlink(f"/proc/self/fd/{file}")).name
@@ -69,6 +79,81 @@ class Disk:
     bytes = 0  # of a write that goes wrong, how many land all the same
 
 
+class Plug(Disk):
+    """Remembers what was synced, and can give a directory as it would be found after a power cut.
+
+    A file has the bytes of its last sync; a name is there if its directory was synced since. Derived databases and lock files are
+    taken as they are: SQLite syncs by itself, and both may be missing.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self._bytes = {}  # inode -> what is safe of it
+        self._names = {}  # directory -> {name: inode, or None for a directory}
+        self._held = []  # files kept open, so that no inode is used twice
+
+    def watch(self, root):
+        """All that is there now is safe."""
+        self._sync_dir(root.parent)
+        for path in [root, *root.rglob("*")] if root.exists() else []:
+            if path.is_dir():
+                self._sync_dir(path)
+            else:
+                self._bytes[path.stat().st_ino] = path.read_bytes()
+
+    def open(self, path, flags, mode=0o777, **more):
+        file = super().open(path, flags, mode, **more)
+        inode = os.fstat(file).st_ino
+        if flags & os.O_CREAT and inode not in self._bytes:
+            self._bytes[inode] = b""
+            self._held.append(os.dup(file))
+        return file
+
+    def fsync(self, file):
+        super().fsync(file)
+        path = Path(os.readlink(f"/proc/self/fd/{file}"))
+        if path.is_dir():
+            self._sync_dir(path)
+        else:
+            self._bytes[os.fstat(file).st_ino] = path.read_bytes()
+
+    def _sync_dir(self, path):
+        self._names[path] = {entry.name: None if entry.is_dir() else entry.inode() for entry in os.scandir(path)} if path.exists() else {}
+
+    def pull(self, root, target, *, names_landed=False):
+        """Make ``target`` what is left of ``root``. ``names_landed``: what was made, replaced or removed stays so, though nothing synced it."""
+        if names_landed:
+            self._sync_all(root)
+        if root.name in self._names[root.parent]:
+            self._restore(root, target)
+        else:
+            target.mkdir()
+
+    def _sync_all(self, root):
+        for path in [root.parent, root, *root.rglob("*")] if root.exists() else []:
+            if path.is_dir():
+                self._sync_dir(path)
+
+    def _restore(self, path, target):
+        target.mkdir(mode=0o700)
+        for name, inode in self._names.get(path, {}).items():
+            if inode is None:
+                self._restore(path / name, target / name)
+            elif not _is_derived(name):
+                (target / name).write_bytes(self._bytes.get(inode, b""))
+        for one in path.iterdir() if path.exists() else []:
+            if _is_derived(one.name):
+                shutil.copy(one, target / one.name)
+
+    def let_go(self):
+        while self._held:
+            os.close(self._held.pop())
+
+
+def _is_derived(name):
+    return ".sqlite" in name or name.endswith(".lock")
+
+
 def no_space():
     return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -78,13 +163,15 @@ def disk_error():
 
 
 @contextlib.contextmanager
-def disk(at=None, how=disk_error, *, only=None, for_ever=False, landing=0):
+def disk(at=None, how=disk_error, *, only=None, for_ever=False, landing=0, late=False, commits=False, layer=Disk):
     """Every file operation of the storage room goes through the `Disk` this gives.
 
     ``at``: the operation that goes wrong, from 0. ``how``: makes what it raises; `Crash` means that nothing works afterwards. ``only``: number
     only operations of this name. ``for_ever``: all later ones fail as well. ``landing``: bytes of a failing write that reach the file.
+    ``late``: what fails has been done all the same. ``commits``: those of SQLite are operations too. ``layer``: the class of the disk.
     """
-    one = Disk()
+    one = layer()
+    one.late = late
     one.at, one.how, one.only, one.for_ever, one.bytes = at, how, only, for_ever or how is Crash, landing
 
     def met(name, function):
@@ -95,7 +182,11 @@ def disk(at=None, how=disk_error, *, only=None, for_ever=False, landing=0):
 
         return call
 
+    def execute(self, sql, *values, real=database.Database.execute):
+        return one._meets("commit", self.path.name, lambda: real(self, sql, *values)) if sql == "COMMIT" else real(self, sql, *values)
+
     with (
+        mock.patch.object(database.Database, "execute", execute) if commits else contextlib.nullcontext(),
         mock.patch.object(files, "os", one),
         mock.patch.object(Path, "replace", met("replace", Path.replace)),
         mock.patch.object(Path, "unlink", met("unlink", Path.unlink)),

@@ -306,3 +306,15 @@ def test_every_note_comes_back_as_it_was_and_a_flipped_byte_is_found():
     for at in range(len(line) - 1):
         with pytest.raises(BadLineError):
             decode_note(line[:at] + bytes([line[at] ^ 1]) + line[at + 1 : -1])
+
+
+def test_open_turns_come_in_the_order_in_which_they_were_begun_whatever_clocks_say(disk):
+    def begun(token, date, owner):
+        disk.begin(Draft(token, "s1", token, date, "", owner))
+
+    begun("first", "2026-10-25T02:50:00.000+02:00", "me")
+    begun("second", "2026-10-25T02:10:00.000+01:00", "me")  # later, though it reads as earlier
+    begun("third", "2026-10-25T02:05:00.000+01:00", "me")  # the clock was put back
+    begun("between", "2026-10-25T10:00:00.000+09:00", "you")
+
+    assert open_turns(disk) == ["first", "between", "second", "third"]

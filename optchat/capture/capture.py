@@ -292,6 +292,8 @@ class Capture:
         for draft in drafts:
             draft.mine = draft.owner == self.owner
             draft.foreign = not draft.mine and draft.token not in self._adopted
+        # What was found open when the session was opened is older than what was begun here, though a clock may say otherwise.
+        drafts.sort(key=lambda draft: draft.token not in self._adopted)
         at = next((k for k, draft in enumerate(drafts) if draft.token == before), None)
         return drafts if at is None else drafts[: at + 1]
 

@@ -79,7 +79,7 @@ class DiskStore:
             messages=messages,
             binds=[Bind(note["id"], note["uid"], note["turn"]) for note in sorted(binds, key=lambda note: note["seq"])],
             forks=[fork for fork in forks if fork.child in family],
-            drafts=[_draft(note) for note in sorted(drafts, key=lambda note: note["date"])],
+            drafts=_in_order([_draft(note) for note in drafts]),
             gap=gaps[-1]["gap"] if gaps else "",
         )
 
@@ -132,6 +132,15 @@ class DiskStore:
 
 def _family(session: str, forks: list[Fork]) -> frozenset[str]:
     return frozenset({session} | {fork.child for fork in forks} | {fork.parent for fork in forks})
+
+
+def _in_order(drafts: list[Draft]) -> list[Draft]:
+    """Turns as they were begun: those of one instance as they were noted, whatever its clock did; among instances by their dates."""
+    times: dict[str, float] = {}
+    last: dict[str, float] = {}
+    for draft in drafts:
+        times[draft.token] = last[draft.owner] = max(last.get(draft.owner, 0.0), draft.time)
+    return sorted(drafts, key=lambda draft: times[draft.token])
 
 
 def _draft(note: dict[str, Any]) -> Draft:

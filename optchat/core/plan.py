@@ -124,8 +124,7 @@ class Case:
         self.turn = turn
         self.plan = Plan()
         last = known.last_said(turn.session)
-        self.drafts = [Draft.of(record, late=record.id < last) for record in known.unshown(turn.session)] + list(drafts)
-        self.drafts.sort(key=lambda draft: draft.date)  # a turn can be written down before an older one whose instance lives
+        self.drafts = _merged([Draft.of(record, late=record.id < last) for record in known.unshown(turn.session)], drafts)
         own = known.by_turn.get(turn.running) if turn.running else None
         self.own = own if own is not None and own.shown else None
         self.running = self.begun if self.own is None else None
@@ -149,6 +148,17 @@ class Case:
     def is_last_said(self, item: Item) -> bool:
         """Whether the user has said nothing after an item, but into a running turn."""
         return item is next((other for other in reversed(self.items) if other.said and not other.steer), None)
+
+
+def _merged(logged: Sequence[Draft], drafts: Sequence[Draft]) -> list[Draft]:
+    """Turns by when they began: one can be written down before an older one whose instance lives. Open ones keep their order."""
+    times, latest = [draft.time for draft in logged], 0.0
+    for draft in drafts:
+        latest = max(latest, draft.time)  # a clock that was put back must not put a turn before those it came after
+        times.append(latest)
+    both = [*logged, *drafts]
+    return [both[k] for k in sorted(range(len(both)), key=lambda k: times[k])]
+
 
 def is_worded(item: Item, *, named: bool) -> bool:
     """Whether an item is no message that was announced without words: it is text, and did not come out of a database."""

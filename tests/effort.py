@@ -1,0 +1,10 @@
+"""How much is tried: what a normal run has time for, or all of it where OPTCHAT_TEST_FULL is set."""
+
+import os
+
+FULL = bool(os.environ.get("OPTCHAT_TEST_FULL"))
+
+
+def effort(normal, full):
+    """A number, or anything else, for the kind of run this is."""
+    return full if FULL else normal
