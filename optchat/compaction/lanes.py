@@ -34,7 +34,7 @@ UNBUILT_MAX: Final = 8
 LOST_S: Final = 900.0
 """A call that has not come back by then never will: its thread is given up, and with it its place among those in flight."""
 STRANGERS: Final = 3
-"""So many different lines failing one after the other with no success between them is no line's fault."""
+"""So many lines failing for the first time, one after the other with no success between them, is no line's fault."""
 AGAIN_S: Final = 3_600.0
 """Between two looks for fallbacks that can still be written anew."""
 
@@ -235,7 +235,8 @@ class Lanes:
         if not isinstance(error, OptchatError):
             logger.error("optchat: writing line %s failed", job.place.address, exc_info=error)
         self.last_error = f"line {job.place.address}: {str(error) or type(error).__name__}"
-        self._strangers.add(job.place)
+        if job.place not in self._failed:  # one that failed while others did not says nothing of the model
+            self._strangers.add(job.place)
         if len(self._strangers) >= STRANGERS or self.paused:
             self._pause(f"the model answers no call any more; the last: {str(error) or type(error).__name__}", now)
         return self._missed(job, now, final=False)

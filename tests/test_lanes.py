@@ -1,0 +1,370 @@
+"""Model calls in flight: their order, how one that fails is tried again, and when everything pauses."""
+
+import pytest
+
+from optchat.compaction import lanes as module
+from optchat.compaction.calls import CallError, ModelDownError, RestError
+from optchat.compaction.job import Job, Outcome
+from optchat.compaction.lanes import Lanes, Waiting
+from optchat.core.cost import Cost
+from optchat.core.tree import Place
+from optchat.storage.rows import Ready
+
+
+class World:
+    """A tree whose lines are all dear, a clock turned by hand, and calls that come back when they are told to."""
+
+    def __init__(self, leaves=100, jobs=4):
+        self.time, self.leaves, self.built, self.by = 1000.0, leaves, {}, {}
+        self.calls, self.tried, self.told, self.rest, self.old = [], [], [], "", []
+        self.answers = {}  # place -> what comes of it, else a line
+        self.cheap = []
+        self.contexts = []
+        self.lanes = Lanes(
+            self,
+            self._write,
+            lambda job, by: job.node("made here", by),
+            jobs=jobs,
+            spawn=lambda run, _name: self.calls.append(run),
+            wake=lambda: None,
+            resting=lambda: self.rest,
+            told=self.told.append,
+            now=lambda: self.time,
+        )
+
+    # -- what the lanes ask of a memory
+
+    def dear(self, limit):
+        nodes = [Ready(Place(0, k), 2_000, Cost.DEAR, spare=False) for k in range(self.leaves) if Place(0, k) not in self.built]
+        for level in range(1, 8):
+            for k in range(self.leaves >> level):
+                place = Place(level, k)
+                if place not in self.built and all(child in self.built for child in place.children):
+                    nodes.append(Ready(place, 1_000, Cost.DEAR, spare=False))
+        nodes.sort(key=lambda ready: (ready.place.end, ready.place.level))
+        front = min([k for k in range(self.leaves) if Place(0, k) not in self.built] + self.cheap, default=self.leaves)
+        return Waiting(nodes[:limit], front, self.cheap)
+
+    def jobs(self, chosen):
+        return [Job(ready.place, "user" if ready.place.level == 0 else "", ("words",), 2_000) for ready in chosen]
+
+    def fallbacks(self):
+        return self.old
+
+    def context(self, job, front):
+        self.contexts.append((job.place, front))
+        return f"up to {front}"
+
+    # -- time goes by
+
+    def _write(self, job, _context):
+        self.tried.append(job.place)
+        answer = self.answers.get(job.place, Outcome(f"line {job.place.address}"))
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    def begin(self):
+        """What the compactor does at each step; the places begun."""
+        before = set(self.lanes._flying)
+        self.lanes.begin(changed=True)
+        return [place for place in self.lanes._flying if place not in before]
+
+    def land(self):
+        """All calls come back; the lines that are kept."""
+        while self.calls:
+            self.calls.pop(0)()
+        nodes = self.lanes.land()
+        for node in nodes:
+            place = Place(node.level, node.index)
+            self.built[place] = node.text
+            self.by[place] = node.by
+        return nodes
+
+    def go_on(self, seconds=0.0):
+        """Step after step, a second each, until nothing is left or so many seconds are over."""
+        end = self.time + (seconds or 20_000)
+        while (self.lanes.busy or self.begin() or self.lanes.paused) and self.time < end:
+            self.land()
+            self.begin()
+            self.time += 1
+
+
+# -- order
+
+
+def test_no_more_calls_are_made_at_once_than_there_are_lanes():
+    world = World(jobs=3)
+    assert world.begin() == [Place(0, k) for k in range(3)]
+    assert world.begin() == []
+    world.land()
+    assert len(world.begin()) == 3
+
+
+def test_a_merge_is_begun_once_both_halves_are_built_and_before_newer_messages():
+    world = World(jobs=2)
+    world.begin()
+    world.land()
+    assert world.begin() == [Place(1, 0), Place(0, 2)]
+
+
+def test_a_message_is_begun_only_while_fewer_than_eight_lines_before_it_are_missing():
+    world = World(jobs=16)
+    assert world.begin() == [Place(0, k) for k in range(8)]
+
+
+def test_lines_that_cost_nothing_and_are_missing_count_too():
+    world = World(jobs=16)
+    world.cheap = [0, 1, 2, 3, 50]
+    world.built = {Place(0, k): "" for k in (0, 1, 2, 3)}
+    assert world.begin()[:4] == [Place(1, 0), Place(1, 1)] + [Place(0, 4), Place(0, 5)]
+    assert len([place for place in world.lanes._flying if place.level == 0]) == 4
+
+
+def test_the_context_ends_at_the_node_and_at_the_first_message_without_a_line():
+    world = World(jobs=4)
+    world.begin()
+    assert world.contexts == [(Place(0, 0), 0), (Place(0, 1), 0), (Place(0, 2), 0), (Place(0, 3), 0)]
+    world.land()
+    world.begin()
+    assert (Place(1, 1), 2) in world.contexts
+    assert (Place(0, 4), 4) in world.contexts
+
+
+def test_the_whole_tree_is_built():
+    world = World(leaves=64)
+    world.go_on()
+    assert len(world.built) == 127
+    assert set(world.by.values()) == {"model"}
+    assert len(world.tried) == 127
+
+
+# -- a line that fails
+
+
+@pytest.mark.parametrize("what", [Outcome(reasons=("it was empty",)), CallError("it took too long"), ZeroDivisionError("a bug of ours")])
+def test_a_line_that_always_fails_is_tried_five_times_ten_seconds_apart_and_then_made_here(what):
+    world = World(leaves=8)
+    world.answers[Place(0, 3)] = what
+    at = []
+    real = world._write
+    world.lanes._write = lambda job, context: (at.append(world.time) if job.place == Place(0, 3) else None, real(job, context))[1]
+    world.go_on()
+    assert len(at) == module.TRIES
+    assert all(later - earlier >= module.RETRY_S for earlier, later in zip(at, at[1:]))
+    assert world.by == {place: "fallback" if place == Place(0, 3) else "model" for place in world.by}
+    assert len(world.built) == 15
+    assert "0+1" not in world.lanes.last_error
+
+
+def test_lines_after_one_that_fails_go_on_until_eight_are_missing():
+    world = World(leaves=64, jobs=4)
+    world.answers[Place(0, 0)] = Outcome(reasons=("no",))
+    world.go_on(9)
+    assert Place(0, 0) not in world.built
+    assert all(Place(0, k) in world.built for k in range(1, 16))
+
+
+def test_a_line_that_cannot_be_had_at_all_is_made_here_at_once():
+    world = World(leaves=2)
+    world.answers[Place(0, 1)] = Outcome(reasons=("it invents abc1234",), final=True)
+    world.go_on()
+    assert world.tried.count(Place(0, 1)) == 1
+    assert world.by[Place(0, 1)] == "fallback"
+    assert "abc1234" in world.lanes.last_error or world.lanes.last_error == ""
+
+
+def test_a_line_that_is_not_worth_a_models_words_is_local_by_choice():
+    world = World(leaves=2)
+    world.answers[Place(0, 0)] = Outcome(spare=True)
+    world.begin()
+    (node,) = [node for node in world.land() if node.index == 0]
+    assert (node.by, node.spare) == ("local", True)
+
+
+def test_a_call_that_never_comes_back_gives_its_lane_up_and_is_not_heard_when_it_does():
+    world = World(leaves=1, jobs=1)
+    world.begin()
+    (lost,) = world.calls
+    world.calls.clear()
+    world.time += module.LOST_S + 1
+    assert world.lanes.due()
+    assert world.lanes.land() == []
+    assert "not answered" in world.lanes.last_error
+    lost()
+    assert world.lanes.land() == []
+    world.time += module.RETRY_S
+    assert world.begin() == [Place(0, 0)]
+
+
+def test_a_thread_that_cannot_be_started_takes_no_lane_with_it(monkeypatch):
+    world = World(jobs=1)
+    monkeypatch.setattr(world.lanes, "_spawn", lambda *_: (_ for _ in ()).throw(RuntimeError("can't start new thread")))
+    with pytest.raises(RuntimeError):
+        world.begin()
+    monkeypatch.setattr(world.lanes, "_spawn", lambda run, _name: world.calls.append(run))
+    assert world.begin() == [Place(0, 0)]
+
+
+# -- a model that cannot be had
+
+
+def test_a_model_that_is_down_is_no_lines_fault():
+    world = World(leaves=8)
+    world.answers = {Place(0, k): ModelDownError("402: no credit left") for k in range(8)}
+    world.begin()
+    world.land()
+    assert world.lanes.paused == "402: no credit left"
+    assert world.told[-1] == "402: no credit left"
+    assert not world.lanes.busy
+    hour = world.time + 3_600
+    while world.time < hour:
+        world.begin()
+        world.land()
+        world.time += 1
+    assert not world.built
+    assert len(world.tried) <= 4 + 20
+    world.answers.clear()
+    world.time += 300
+    world.go_on()
+    assert set(world.by.values()) == {"model"}
+    assert len(world.built) == 15
+    assert world.lanes.paused == ""
+    assert world.told[-1] == ""
+
+
+def test_the_looks_for_a_model_that_is_down_are_single_calls_further_and_further_apart(monkeypatch):
+    world = World(leaves=8)
+    world.answers = {Place(0, k): ModelDownError("no connection") for k in range(8)}
+    at = []
+    real = world._write
+    world.lanes._write = lambda job, context: (at.append(world.time), real(job, context))[1]
+    for _ in range(2_000):
+        world.begin()
+        world.land()
+        world.time += 1
+    first, looks = at[:4], at[4:]
+    assert len(set(first)) == 1
+    gaps = [later - earlier for earlier, later in zip(looks, looks[1:])]
+    assert gaps == sorted(gaps)
+    assert max(gaps) <= 301
+
+
+def test_one_warning_says_that_lines_wait_and_one_that_they_go_on(caplog):
+    world = World(leaves=8)
+    world.answers = {Place(0, k): ModelDownError("no connection") for k in range(8)}
+    for _ in range(500):
+        world.begin()
+        world.land()
+        world.time += 1
+    assert len(caplog.records) == 1
+    world.answers.clear()
+    world.time += 300
+    world.go_on()
+    assert [record.message for record in caplog.records][1:] == ["optchat: the model answers again; lines go on being written"]
+
+
+def test_a_model_that_fails_one_line_after_another_is_down_and_not_every_line_is_at_fault():
+    """A black hole answers nothing, so that each call runs out of time: nothing says whose fault that is."""
+    world = World(leaves=64)
+    world.answers = {Place(level, k): CallError("timed out") for level in range(7) for k in range(64)}
+    hour = world.time + 3_600
+    while world.time < hour:
+        world.begin()
+        world.land()
+        world.time += 1
+    assert "timed out" in world.lanes.paused
+    assert len(world.built) <= 8
+    world.answers.clear()
+    world.time += 300
+    world.go_on()
+    assert len(world.built) == 127
+
+
+def test_a_poison_line_does_not_keep_a_model_that_answers_others_paused():
+    world = World(leaves=64)
+    world.answers = {Place(0, k): CallError("400: too long") for k in (0, 1, 2)}
+    world.go_on(2_000)
+    assert len(world.built) == 127
+    assert [place for place, by in world.by.items() if by == "fallback"] == [Place(0, 0), Place(0, 1), Place(0, 2)]
+
+
+def test_a_day_whose_tokens_are_spent_ends_the_calls_until_the_next():
+    world = World(leaves=8)
+    world.begin()
+    world.rest = "today's tokens are spent"
+    assert len(world.land()) == 4
+    assert world.begin() == []
+    assert world.lanes.paused == "today's tokens are spent"
+    world.time += 3_600
+    assert world.begin() == []
+    world.rest = ""
+    world.time += 300
+    assert len(world.begin()) == 1
+    world.land()
+    world.go_on()
+    assert len(world.built) == 15
+
+
+def test_a_call_that_was_not_made_counts_as_no_attempt():
+    world = World(leaves=1)
+    world.answers[Place(0, 0)] = RestError("no call is made now")
+    for _ in range(20):
+        world.begin()
+        world.land()
+        world.time += 11
+    assert not world.built
+    assert not world.lanes._failed
+
+
+# -- fallbacks
+
+
+def test_a_fallback_nothing_stands_on_is_written_anew_now_and_then():
+    world = World(leaves=0)
+    world.old = [Ready(Place(0, 6), 0, Cost.DEAR, spare=False)]
+    assert world.begin() == [Place(0, 6)]
+    (node,) = world.land()
+    assert (node.level, node.index, node.by) == (0, 6, "model")
+    assert world.begin() == []
+    world.time += module.AGAIN_S + 1
+    assert world.lanes.due()
+    assert world.begin() == [Place(0, 6)]
+
+
+def test_a_fallback_that_fails_again_is_left_as_it_is():
+    world = World(leaves=0)
+    world.old = [Ready(Place(0, 6), 0, Cost.DEAR, spare=False)]
+    world.answers[Place(0, 6)] = Outcome(reasons=("empty",), final=True)
+    world.begin()
+    assert world.land() == []
+    assert not world.lanes.busy
+    world.time += 60
+    assert world.begin() == []
+
+
+# -- doing nothing
+
+
+def test_with_nothing_to_do_nothing_is_asked(monkeypatch):
+    world = World(leaves=4)
+    world.go_on()
+    asked = []
+    monkeypatch.setattr(world, "dear", lambda limit: asked.append(limit))
+    for _ in range(10):
+        assert not world.lanes.due()
+        world.lanes.begin(changed=False)
+    assert not asked
+
+
+def test_a_line_another_process_has_built_is_waited_for_no_more():
+    world = World(leaves=2)
+    world.answers[Place(0, 1)] = Outcome(reasons=("no",))
+    world.begin()
+    world.land()
+    assert world.lanes.busy
+    world.built[Place(0, 1)] = "by another"
+    world.built[Place(1, 0)] = "by another"
+    world.time += module.RETRY_S
+    world.begin()
+    assert not world.lanes.busy
