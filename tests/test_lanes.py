@@ -1,5 +1,7 @@
 """Model calls in flight: their order, how one that fails is tried again, and when everything pauses."""
 
+from itertools import pairwise
+
 import pytest
 
 from optchat.compaction import lanes as module
@@ -117,7 +119,7 @@ def test_lines_that_cost_nothing_and_are_missing_count_too():
     world = World(jobs=16)
     world.cheap = [0, 1, 2, 3, 50]
     world.built = {Place(0, k): "" for k in (0, 1, 2, 3)}
-    assert world.begin()[:4] == [Place(1, 0), Place(1, 1)] + [Place(0, 4), Place(0, 5)]
+    assert world.begin()[:4] == [Place(1, 0), Place(1, 1), Place(0, 4), Place(0, 5)]
     assert len([place for place in world.lanes._flying if place.level == 0]) == 4
 
 
@@ -151,7 +153,7 @@ def test_a_line_that_always_fails_is_tried_five_times_ten_seconds_apart_and_then
     world.lanes._write = lambda job, context: (at.append(world.time) if job.place == Place(0, 3) else None, real(job, context))[1]
     world.go_on()
     assert len(at) == module.TRIES
-    assert all(later - earlier >= module.RETRY_S for earlier, later in zip(at, at[1:]))
+    assert all(later - earlier >= module.RETRY_S for earlier, later in pairwise(at))
     assert world.by == {place: "fallback" if place == Place(0, 3) else "model" for place in world.by}
     assert len(world.built) == 15
     assert "0+1" not in world.lanes.last_error
@@ -245,7 +247,7 @@ def test_the_looks_for_a_model_that_is_down_are_single_calls_further_and_further
         world.time += 1
     first, looks = at[:4], at[4:]
     assert len(set(first)) == 1
-    gaps = [later - earlier for earlier, later in zip(looks, looks[1:])]
+    gaps = [later - earlier for earlier, later in pairwise(looks)]
     assert gaps == sorted(gaps)
     assert max(gaps) <= 301
 
@@ -350,7 +352,7 @@ def test_with_nothing_to_do_nothing_is_asked(monkeypatch):
     world = World(leaves=4)
     world.go_on()
     asked = []
-    monkeypatch.setattr(world, "dear", lambda limit: asked.append(limit))
+    monkeypatch.setattr(world, "dear", asked.append)
     for _ in range(10):
         assert not world.lanes.due()
         world.lanes.begin(changed=False)
@@ -368,3 +370,10 @@ def test_a_line_another_process_has_built_is_waited_for_no_more():
     world.time += module.RETRY_S
     world.begin()
     assert not world.lanes.busy
+
+
+def test_a_context_that_cannot_be_masked_is_not_sent_and_holds_up_nothing_else():
+    world = World(leaves=4)
+    world.context = lambda *_: (_ for _ in ()).throw(CallError("cannot mask the secrets of a text"))
+    assert world.begin() == []
+    assert "cannot mask" in world.lanes.paused

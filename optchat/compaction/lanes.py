@@ -154,8 +154,11 @@ class Lanes:
             return
         chosen, front = self._choose(room, now)
         self._empty = len(chosen) < room
-        for job in self._work.jobs(chosen):
-            self._start(job, self._work.context(job, min(front, job.place.first)))
+        try:
+            for job in self._work.jobs(chosen):
+                self._start(job, self._work.context(job, min(front, job.place.first)))
+        except CallError as error:  # the host's own masking fails: nothing may be sent, and lines made here must go on being built
+            self._pause(str(error), now)
 
     # -- inside
 
