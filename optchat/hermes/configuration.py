@@ -40,6 +40,8 @@ def read_config(hermes_home: str | Path) -> dict[str, Any]:
 
     """
     path = config_file(hermes_home)
+    if path.is_symlink():
+        raise SettingsError(f"cannot use {path}: it is a symbolic link", path=path, hint="Put the real file in its place")
     try:
         # utf-8-sig: some editors put a byte order mark in front, which json would refuse.
         raw = json.loads(path.read_text(encoding="utf-8-sig"))

@@ -25,6 +25,18 @@ LOCK_POLL_S: Final = 0.002
 """filelock's own 50 ms makes eight writers wait up to 0.3 s for each other; at 2 ms the 95th percentile is 24 ms."""
 
 _DAY_FILE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\.jsonl")
+_BESIDE: Final = re.compile(r"\.(?:view|config|context)\.json\.[0-9]+\.[0-9]+\.tmp")
+_BESIDE_S: Final = 3_600
+"""A file beside the one it is to replace is written in milliseconds; one this old (s) is nobody's any more."""
+
+_LED_NOWHERE: Final = re.compile(r"(?:config|view|context)\.json|usage\.jsonl")
+"""Never read through a link, and replaced or left alone where one stands."""
+
+_OURS: Final = re.compile(
+    rf"main|tree|capture|(?:index|search)\.sqlite(?:-wal|-shm|-journal)?|(?:write|compactor|pending-[\w-]+)\.lock|pending-[\w-]+\.jsonl"
+    rf"|{_DAY_FILE.pattern}|{_BESIDE.pattern}|{_LED_NOWHERE.pattern}"
+)
+
 _CHUNK: Final = 1 << 20
 _CLOEXEC: Final = getattr(os, "O_CLOEXEC", 0)
 _NOFOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
@@ -104,13 +116,54 @@ class Piece(NamedTuple):
 
 
 def make_dir(path: Path) -> None:
-    """Make a directory only its owner may enter, also if it existed with wider rights."""
+    """Make a directory only its owner may enter, and see to it that what is there of ours is only for the owner too.
+
+    The directory itself may be a link, to another disk perhaps; nothing of ours in it may.
+
+    Raises:
+        StoreError: it cannot be made, or something in it leads elsewhere.
+
+    """
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
         if stat.S_IMODE(path.stat().st_mode) & 0o077:
             path.chmod(0o700)
+        with os.scandir(path) as entries:
+            for entry in entries:
+                if _OURS.fullmatch(entry.name) and entry.is_symlink():
+                    _refuse_link(path, entry)
+                elif _OURS.fullmatch(entry.name) and entry.is_file():
+                    _look_after(path / entry.name, entry)
+    except StoreError:
+        raise
     except OSError as error:
         raise _failed("cannot make", path, error) from error
+
+
+def _refuse_link(directory: Path, entry: os.DirEntry[str]) -> None:
+    """Through a link in the place of a room, a database or a lock we would write to, or empty, a file of somebody else's.
+
+    One to nowhere in the place of a day file is no danger: nothing is read through it, and appending to it is refused.
+    """
+    if _LED_NOWHERE.fullmatch(entry.name) or (is_day_file(entry.name) and not entry.is_file()):
+        return
+    raise StoreError(
+        f"cannot use {directory / entry.name}: it is a symbolic link",
+        path=directory / entry.name,
+        hint="Put the real file or directory in its place; to have the memory elsewhere, link its whole directory",
+    )
+
+
+def _look_after(path: Path, entry: os.DirEntry[str]) -> None:
+    """Take back rights of others; remove what a process that was killed has left of a file it was replacing."""
+    with contextlib.suppress(FileNotFoundError):
+        found = entry.stat(follow_symlinks=False)
+        if _BESIDE.fullmatch(entry.name) and abs(time.time() - found.st_mtime) > _BESIDE_S:
+            path.unlink()
+        elif stat.S_IMODE(found.st_mode) & 0o077 and os.name != "nt":
+            # Disks that know no rights refuse this: the memory is as open there as all else is, and not to be refused for it.
+            with contextlib.suppress(PermissionError):
+                path.chmod(0o600)
 
 
 def make_private(path: Path) -> None:
@@ -160,6 +213,35 @@ def append(path: Path, data: bytes) -> int:
     return before + len(lead)
 
 
+def write_over(path: Path, edits: list[tuple[int, bytes, bytes]]) -> None:
+    """Write other bytes over some of a file, each time as many: (offset, what is there, what shall be). Durable when it returns.
+
+    Nothing moves, so that whoever reads the file or appends to it meanwhile is not disturbed.
+
+    Raises:
+        StoreError: something else is there, or the disk refuses.
+
+    """
+    if not edits:
+        return
+    try:
+        file = os.open(path, os.O_RDWR | _CLOEXEC | _NOFOLLOW | _BINARY)
+        try:
+            for offset, old, new in edits:
+                os.lseek(file, offset, os.SEEK_SET)
+                if _read_exactly(file, len(old)) != old or len(new) != len(old):
+                    raise StoreError(f"cannot write over {path}: it has changed at byte {offset}", path=path)
+                os.lseek(file, offset, os.SEEK_SET)
+                _write_all(file, new)
+            os.fsync(file)
+        finally:
+            os.close(file)
+    except StoreError:
+        raise
+    except OSError as error:
+        raise _failed("cannot write over", path, error) from error
+
+
 def replace_file(path: Path, data: bytes) -> None:
     """Put ``data`` in place of a file, so that a reader finds the old content or the new, never a part."""
     beside = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}.tmp")
@@ -188,9 +270,13 @@ def remove_files(*paths: Path) -> None:
 
 
 def read_file(path: Path) -> bytes | None:
-    """The content of a small file, or None where there is none."""
+    """The content of a small file, or None where there is none. Nothing is read through a link."""
     try:
-        return path.read_bytes()
+        file = os.open(path, os.O_RDONLY | _CLOEXEC | _NOFOLLOW | _BINARY)
+        try:
+            return _read_exactly(file, os.fstat(file).st_size)
+        finally:
+            os.close(file)
     except FileNotFoundError:
         return None
     except OSError as error:
