@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 VERSION: Final = 3
 
+_MODEL: Final = BUILDERS.index("model")
 _DEFAULT_COSTS: Final = Costs()
 
 TURN: Final = "turn:"
@@ -162,14 +163,15 @@ class Index(Reading):
     def add_nodes(self, rows: list[NodeRow], room: str, *, ready_too: bool = True) -> None:
         """Add nodes; one already there keeps its first line, unless that was a fallback and a model has written it since."""
         values = [(*r.place, *self._columns(room, r.spot), r.bytes, r.chars, _builder(r.by), r.spare) for r in rows]
-        anew = self._writer.executemany(
-            "UPDATE nodes SET file = ?3, offset = ?4, length = ?5, bytes = ?6, chars = ?7, by = ?8, spare = ?9 "
-            f"WHERE level = ?1 AND idx = ?2 AND by = {FALLBACK}",
-            [value for value, r in zip(values, rows, strict=True) if r.by == "model"],
-        ).rowcount
-        self._writer.executemany("INSERT OR IGNORE INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", values)
-        if anew > 0:
+        is_fallback = f"SELECT 1 FROM nodes WHERE level = ? AND idx = ? AND by = {FALLBACK}"
+        if any(self._writer.execute(is_fallback, r.place).fetchone() for r in rows if r.by == "model"):
             self.note_rewritten()
+        self._writer.executemany(
+            "INSERT INTO nodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (level, idx) DO UPDATE SET file = excluded.file, "
+            "offset = excluded.offset, length = excluded.length, bytes = excluded.bytes, chars = excluded.chars, by = excluded.by, "
+            f"spare = excluded.spare WHERE nodes.by = {FALLBACK} AND excluded.by = {_MODEL}",
+            values,
+        )
         if not ready_too:
             return
         self.drop_ready(r.place for r in rows)
