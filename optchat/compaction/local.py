@@ -30,7 +30,7 @@ def leaf_line(kind: str, text: str, limit: int) -> str:
         whole = f"{clean(kind)}: {clean(text)}"
         if len(whole.encode()) <= limit:
             return whole
-    return _line([(_tag(kind), plain(text))], 1, limit)
+    return _line([(tag_of(kind), plain(text))], 1, limit)
 
 
 def merge_lines(left: str, right: str, limit: int) -> str:
@@ -47,7 +47,7 @@ def merge_lines(left: str, right: str, limit: int) -> str:
     return _line(older + _items(right), len(older), limit)
 
 
-def _tag(kind: str) -> str:
+def tag_of(kind: str) -> str:
     """The kind as a tag can hold it: short, without spaces and colons."""
     return clip("".join(clean(kind).split()).replace(":", ""), _LONGEST_KIND) or _UNTAGGED
 
