@@ -10,7 +10,7 @@ from soundness import assert_sound
 from optchat.core.records import Entry, Node, encode_node
 from optchat.core.settings import Settings
 from optchat.storage import check, files
-from optchat.storage.check import Findings
+from optchat.storage.findings import Findings
 
 
 @pytest.fixture
@@ -182,7 +182,7 @@ def test_a_long_list_of_findings_is_cut_and_counted(opened, grown):
 
 def test_a_stuck_lock_does_not_keep_it_from_looking(grown, monkeypatch):
     monkeypatch.setattr(type(grown._store.lock), "held", lambda *_: (_ for _ in ()).throw(files.LockTimeoutError("cannot lock write.lock: it is held")))
-    report = check.check(grown._store, grown._search, grown.root / "view.json")
+    report = grown.check()
     assert report["damage"] == report["disagreements"] == []
     assert any("may be behind" in line for line in report["notes"])
 

@@ -19,6 +19,11 @@ LATEST_ONLY: Final = ("gap", "shown", "added")
 """Types of which only a session's last line counts."""
 
 
+def key_of(note: dict[str, Any]) -> str:
+    """What a note is looked for by, besides its session."""
+    return str(note.get({"draft": "token", "from": "parent"}.get(note["type"], ""), ""))
+
+
 def encode_note(note: dict[str, Any]) -> bytes:
     """A note as one line, newline included."""
     body = orjson.dumps(_cleaned(note))

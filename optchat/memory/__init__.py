@@ -16,6 +16,7 @@ from zlib import crc32
 import orjson
 
 from ..capture.disk import DiskStore
+from ..compaction import sums, usage
 from ..core.cost import Costs
 from ..core.errors import OptchatError, StoreError
 from ..core.settings import Settings, read_settings
@@ -274,7 +275,8 @@ class Memory:
 
     def check(self, progress: Callable[[str, int, int], None] | None = None) -> dict[str, Any]:
         """Read everything and report what is damaged or does not agree; changes nothing."""
-        return check.check(self._store, self._search, self.root / "view.json", progress)
+        views = (self.root / "view.json", self.root / "context.json")
+        return check.check(self._store, self._search, views, progress, notes=self._notes, usage=(self.root / usage.NAME, sums.decode))
 
     def before_fork(self) -> None:
         """Let nobody be in the middle of something when this process forks."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from ..core.captureline import LATEST_ONLY, decode_note, encode_note
+from ..core.captureline import LATEST_ONLY, decode_note, encode_note, key_of
 from ..core.errors import LockTimeoutError, OptchatError
 from ..core.records import BadLineError, Entry
 from . import files, forks
@@ -23,7 +23,7 @@ from .index import TURN
 from .log import DayLog, names_near
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from ..core.records import Message
@@ -71,6 +71,11 @@ class CaptureLog:
             if self._own is not None:
                 self._own.disown()
                 self._own = None
+
+    @property
+    def log(self) -> DayLog:
+        """The day files of notes."""
+        return self._log
 
     # -- writing
 
@@ -138,13 +143,13 @@ class CaptureLog:
         jotted = [note for path in self._pending_paths(own=True) for note in _read(path) if note["type"] == type_]
         sql = f"SELECT seq, body FROM notes WHERE {' AND '.join(where)} ORDER BY seq"
         kept = [orjson.loads(body) | {"seq": seq} for seq, body in self._store.read(lambda index: index.rows(sql, tuple(values)))]
-        there = {(note["session"], _key(note)) for note in kept if _key(note)}
+        there = {(note["session"], key_of(note)) for note in kept if key_of(note)}
         return kept + [
             note | {"seq": 0}
             for note in jotted
             if session in ("", note["session"])
-            and key in ("", _key(note))
-            and (note["session"], _key(note)) not in there
+            and key in ("", key_of(note))
+            and (note["session"], key_of(note)) not in there
             and not self._is_closed(note)
         ]
 
@@ -152,6 +157,13 @@ class CaptureLog:
         """The number of the newest note in the day files."""
         rows = self._store.read(lambda index: index.rows("SELECT max(seq) FROM notes", ()))
         return rows[0][0] or 0
+
+    @contextlib.contextmanager
+    def caught_up(self) -> Iterator[None]:
+        """Hold the write lock, with all that the day files have in the index."""
+        with self._store.locked():
+            self._take_in(everything=True)
+            yield
 
     # -- inside
 
@@ -195,8 +207,11 @@ class CaptureLog:
     def _take_in(self, *, everything: bool = False) -> None:
         """Under the lock: bring into the index what the day files have beyond it; all of them, if the index was made anew."""
         known = self._store.read(lambda index: index.known("capture"))
-        near = names_near(self._store.clock())
-        sizes = self._log.sizes() if everything or not known else {name: self._log.size(name) for name in {*near, max(known)}}
+        names = {*known, *self._log.sizes()} if everything or not known else {*names_near(self._store.clock()), max(known)}
+        sizes = {name: self._log.size(name) for name in sorted(names)}
+        if any(size < known.get(name, 0) for name, size in sizes.items()):
+            self._store.mistrust("a file in capture/ is gone or shorter than it was")
+            known, sizes = {}, self._log.sizes()
         for name, size in sizes.items():
             if size > known.get(name, 0):
                 self._store.tell_index(lambda index, day=name: _add(index, *self._read_day(day, known.get(day, 0), index)))  # type: ignore[misc]
@@ -270,11 +285,6 @@ def _read(path: Path) -> list[Note]:
     return notes
 
 
-def _key(note: Note) -> str:
-    """What a note is looked for by, besides its session."""
-    return str(note.get({"draft": "token", "from": "parent"}.get(note["type"], ""), ""))
-
-
 def _add(index: Index, notes: list[Note], name: str, end: int) -> None:
     """Bring the notes of a day file up to ``end`` into the index's tables, but for settled turns and what is out of date."""
     for note in notes:
@@ -283,7 +293,7 @@ def _add(index: Index, notes: list[Note], name: str, end: int) -> None:
         index.write(
             "INSERT INTO notes (session, type, key, body) SELECT ?1, ?2, ?3, ?4 WHERE ?3 = '' "
             "OR NOT EXISTS (SELECT 1 FROM notes WHERE session = ?1 AND type = ?2 AND key = ?3)",
-            [(note["session"], note["type"], _key(note), orjson.dumps(note))],
+            [(note["session"], note["type"], key_of(note), orjson.dumps(note))],
         )
     turns = [(TURN + note["turn"], note.get("id") or -1) for note in notes if note["type"] in ("bind", "settled") and note.get("turn")]
     index.write("INSERT OR IGNORE INTO uids VALUES (?, ?)", turns)

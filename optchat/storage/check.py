@@ -1,75 +1,83 @@
-"""Reads a whole memory and says what is damaged in the day files, and where derived files disagree with them. Changes nothing.
+"""Reads a whole memory and says what is damaged in it, and where derived files disagree with the truth. Changes nothing.
 
 Others may log and build meanwhile: what is compared is the log up to where one snapshot of the index says it has been taken in.
 """
 
 from __future__ import annotations
 
+import re
 from array import array
 from typing import TYPE_CHECKING, Any, Final
 
+from ..core import oddities
 from ..core.errors import OptchatError
-from ..core.records import BadLineError, decode_message, decode_node
+from ..core.records import BUILDERS, MAX_LEVEL, BadLineError, decode_message, decode_node
 from ..core.tree import Place
-from . import viewfile
-from .loader import ID_JUMP_MAX
+from . import files, viewfile
+from .findings import Report
+from .index import TURN
+from .loader import ID_JUMP_MAX, message_row, node_row
+from .log import Spot
+from .notescheck import NotesCheck
+from .ready import number_of
 from .snapshot import Snapshot
+from .wordscheck import WordsCheck
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
+    from ..core.records import Message, Node
+    from .capture import CaptureLog
     from .files import Piece
     from .log import DayLog
     from .search import Search
     from .store import Store
 
-_SHOWN: Final = 50
-"""Findings of one kind that are listed one by one; the rest are counted."""
-
-
-class Findings:
-    """A list that stays short whatever is wrong."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.more = 0
-
-    def add(self, line: str) -> None:
-        """Note one finding."""
-        if len(self.lines) < _SHOWN:
-            self.lines.append(line)
-        else:
-            self.more += 1
-
-    def listed(self) -> list[str]:
-        """All findings, the uncounted ones summed up."""
-        return [*self.lines, f"and {self.more} more"] if self.more else self.lines
+_CLAIM: Final = re.compile(rb'\{"l":(\d{1,2}),"i":(\d{1,14}),')
+_PRINT: Final = (1 << 62) - 1
 
 
 def check(
-    store: Store, search: Search, view_path: Path, progress: Callable[[str, int, int], None] | None = None
+    store: Store,
+    search: Search,
+    views: Sequence[Path],
+    progress: Callable[[str, int, int], None] | None = None,
+    *,
+    notes: CaptureLog,
+    usage: tuple[Path, Callable[[bytes], object]] | None = None,
 ) -> dict[str, Any]:
-    """Counts, damage to the truth, disagreements of derived files, and notes on what is odd but harmless."""
+    """Counts, damage to the truth, disagreements of derived files, and notes on what is odd but harmless.
+
+    ``views``: saved views. ``usage``: a file of lines beside the log, and what gives None for a line that is damaged.
+    """
     checker = _Checker(store, progress or (lambda _what, _done, _total: None))
+    report = checker.report
     store.total()
     # Both can only lag behind the log: looked at before it, they cannot seem to be ahead of it.
-    checker.look_at_view(view_path)
-    checker.look_at_search(search)
-    checker.catch_up()
-    with Snapshot(store.root / "index.sqlite") as snapshot:
+    saved = [(path.name, view) for path in views if (view := checker.look_at_view(path)) is not None]
+    searchable = checker.look_at_search(search)
+    checker.catch_up(store.locked(everything=True))
+    checker.catch_up(notes.caught_up())
+    with Snapshot(store.root / "index.sqlite") as snapshot, WordsCheck(search.path, searchable) as words:
         checker.look_at_index(snapshot)
-        checker.read_messages()
+        noted = NotesCheck(notes.log, report)
+        noted.read(checker.known)
+        checker.read_messages(snapshot, words, noted)
         checker.read_nodes()
-        checker.compare_index(snapshot)
-    checker.compare_view()
-    checker.compare_search()
+        checker.compare_index(snapshot, noted)
+        checker.compare_search(words)
+    for name, view in saved:
+        checker.compare_view(name, view)
+    if usage is not None:
+        checker.read_usage(*usage)
     return {
         "messages": checker.total,
         "nodes": sum(checker.nodes_found.values()),
-        "damage": checker.damage.listed(),
-        "disagreements": checker.disagreements.listed(),
-        "notes": checker.notes.listed(),
+        "damage": report.damage.listed(),
+        "disagreements": report.disagreements.listed(),
+        "notes": report.notes.listed(),
     }
 
 
@@ -77,150 +85,219 @@ class _Checker:
     def __init__(self, store: Store, progress: Callable[[str, int, int], None]) -> None:
         self.store = store
         self.progress = progress
-        self.damage, self.disagreements, self.notes = Findings(), Findings(), Findings()
+        self.report = Report()
         self.known: dict[tuple[str, str], int] | None = None  # None: the index does not say, so all there is counts
-        self.offsets = array("q")  # by message id; -1 where there is none
-        self.indexed = array("q")  # the same, as the index has it
-        self.chars: dict[int, array[int]] = {}  # by level, then index; -1 where there is no node
+        self.logged = array("q")  # by message id, a print of what the index should say of it; -1 where there is none
+        self.indexed = array("q")  # the same, of what it says
+        self.built: dict[int, array[int]] = {}  # by level, then index: the same of nodes
         self.nodes_found: dict[int, int] = {}
         self.total = 0
-        self._saved: viewfile.SavedView | None = None
-        self._searchable = 0
+        self._broken: dict[Place | None, list[str]] = {}  # node lines that cannot be read, by the place they still name
+        self._uids = 0  # of those in the log, how many the index finds
+        self._doubled = False  # a message is there twice, so that nobody can count what is known of it
+        self._unchecked = 0  # lines of the day file being read that have no checksum
         self._todo = sum(sum(log.sizes().values()) for log in (store.main, store.tree))
         self._done = 0
 
-    def catch_up(self) -> None:
+    def catch_up(self, taking_in: AbstractContextManager[None]) -> None:
         """Have the index take in all that is logged, so that what it still lacks afterwards is a finding."""
         try:
-            with self.store.locked(everything=True):
+            with taking_in:
                 pass
         except OptchatError as error:
-            self.notes.add(f"the index may be behind: {error}")
+            self.report.notes.add(f"the index may be behind: {error}")
 
     def look_at_index(self, snapshot: Snapshot) -> None:
         """Load what the index says of the messages, and how much of each day file it stands for."""
         try:
+            for fault in snapshot.faults():
+                self.report.disagreements.add(f"index.sqlite is damaged: {fault}")
             self.known = snapshot.known()
-            for id_, offset in snapshot.messages():
+            for id_, lost, said in snapshot.messages():
                 if id_ > len(self.indexed) + ID_JUMP_MAX:
-                    self.disagreements.add(f"index.sqlite has a message {id_}, far beyond the log")
+                    self.report.disagreements.add(f"index.sqlite has a message {id_}, far beyond the log")
                     break
-                self._extend(self.indexed, id_ + 1)
-                self.indexed[id_] = offset
+                _extend(self.indexed, id_ + 1)
+                self.indexed[id_] = -1 if lost else _print(said)
         except OptchatError as error:
-            self.disagreements.add(f"index.sqlite cannot be read: {error}")
+            self.report.disagreements.add(f"index.sqlite cannot be read: {error}")
 
     # -- the truth
 
-    def read_messages(self) -> None:
-        """Decode every message line; find lost ids, doubled ids and unreadable lines."""
-        for where, piece, bad in self._lines(self.store.main):
+    def read_messages(self, snapshot: Snapshot, words: WordsCheck, noted: NotesCheck) -> None:
+        """Decode every message line; find lost ids, doubled ids and lines that cannot be read or have other faults."""
+        for name, piece, bad in self._lines(self.store.main):
+            where = f"main/{name}, byte {piece.offset}"
             try:
                 message = decode_message(piece.line)
             except BadLineError as error:
                 bad.append((f"{where}: {error}", piece.ended))
                 continue
-            if message.id >= len(self.offsets):
-                if message.id > len(self.offsets) + ID_JUMP_MAX:
-                    self.damage.add(f"{where}: message {message.id} is far beyond the log")
+            if message.id >= len(self.logged):
+                if message.id > len(self.logged) + ID_JUMP_MAX:
+                    self.report.damage.add(f"{where}: message {message.id} is far beyond the log")
                     continue
-                self._extend(self.offsets, message.id + 1)
-            elif self.offsets[message.id] >= 0:
-                self.damage.add(f"{where}: message {message.id} is there a second time; the first one counts")
+                _extend(self.logged, message.id + 1)
+            elif self.logged[message.id] >= 0:
+                self.report.damage.add(f"{where}: message {message.id} is there a second time; the first one counts")
+                self._doubled = True
                 continue
             # A line cut by a crash was never acknowledged: it is harmless if the ids around it have no gap.
-            self._settle(bad, harmless=message.id == 0 or self.offsets[message.id - 1] >= 0)
-            self.offsets[message.id] = piece.offset
-        self.total = max(len(self.offsets), len(self.indexed))
-        self._extend(self.offsets, self.total)
-        for id_, offset in enumerate(self.offsets):
-            if offset < 0:
-                self.damage.add(f"message {id_} is lost")
+            self._settle(bad, harmless=message.id == 0 or self.logged[message.id - 1] >= 0)
+            self.logged[message.id] = _print(_said_of(message, Spot(name, piece.offset, len(piece.line))))
+            self._add_oddities(f"{where}: message {message.id}", oddities.of_message(piece.line, message))
+            words.holds(message.id, message.text, message.date)
+            self._look_up(message, snapshot, noted)
+        self.total = max(len(self.logged), len(self.indexed))
+        _extend(self.logged, self.total)
+        for id_, said in enumerate(self.logged):
+            if said < 0:
+                self.report.damage.add(f"message {id_} is lost")
 
     def read_nodes(self) -> None:
         """Decode every node line; find nodes without their halves, and nodes of messages that were never logged."""
-        provisional: set[Place] = set()  # built without the model it was meant for: a later line takes its place
-        for where, piece, bad in self._lines(self.store.tree):
+        provisional: set[Place] = set()  # built without the model it was meant for: a later line of one takes its place
+        for name, piece, _ in self._lines(self.store.tree):
+            where = f"tree/{name}, byte {piece.offset}"
             try:
                 node = decode_node(piece.line)
             except BadLineError as error:
-                bad.append((f"{where}: {error}", piece.ended))
+                self._add_broken(f"{where}: {error}", piece)
                 continue
-            self._settle(bad, harmless=True)
             place = Place(node.level, node.index)
             if place.end > self.total:
-                self.damage.add(f"{where}: line {place.address} covers messages that are not in the log")
-            elif self._chars(place) < 0 or place in provisional:
-                self._found(place, len(node.text))
+                self.report.damage.add(f"{where}: line {place.address} covers messages that are not in the log")
+            elif self._said(place) < 0 or (place in provisional and node.by == "model"):
+                self._found(place, _print(_said_of_node(node, Spot(name, piece.offset, len(piece.line)))))
+                self._add_oddities(f"{where}: line {place.address}", oddities.of_node(piece.line, node))
                 (provisional.add if node.by == "fallback" else provisional.discard)(place)
             else:
-                self.damage.add(f"{where}: line {place.address} is there a second time; the first one counts")
-        for level, known in self.chars.items():
-            for index, chars in enumerate(known):
-                if chars >= 0 and level and not self._halves_built(level, index):
-                    self.damage.add(f"line {Place(level, index).address} stands on a line that is missing; it is built again")
+                self.report.damage.add(f"{where}: line {place.address} is there a second time; the first one counts")
+        self._judge_broken()
+        for level, known in self.built.items():
+            for index, said in enumerate(known):
+                if said >= 0 and level and not self._halves_built(level, index):
+                    self.report.damage.add(f"line {Place(level, index).address} stands on a line that is missing; it is built again")
 
-    def _found(self, place: Place, chars: int) -> None:
-        level = self.chars.get(place.level)
+    def read_usage(self, path: Path, decode: Callable[[bytes], object]) -> None:
+        """Find lines on model calls that cannot be read."""
+        try:
+            for piece in files.scan(path):
+                if piece.line.strip() and decode(piece.line) is None:
+                    cut = not piece.ended or oddities.is_cut(piece.line)
+                    found, what = (self.report.notes, "was cut by a crash") if cut else (self.report.damage, "cannot be read")
+                    found.add(f"{path.name}, byte {piece.offset}: a line {what}; stepped over")
+        except OptchatError as error:
+            self.report.damage.add(str(error))
+
+    def _found(self, place: Place, said: int) -> None:
+        level = self.built.get(place.level)
         if level is None:
-            level = self.chars[place.level] = array("i", [-1]) * (self.total >> place.level)
+            level = self.built[place.level] = array("q", [-1]) * (self.total >> place.level)
         if level[place.index] < 0:
             self.nodes_found[place.level] = self.nodes_found.get(place.level, 0) + 1
-        level[place.index] = chars
+        level[place.index] = said
+        for text in self._broken.pop(place, ()):
+            self.report.notes.add(f"{text}; it was built again")
+
+    def _add_broken(self, text: str, piece: Piece) -> None:
+        if not piece.ended or oddities.is_cut(piece.line):
+            self.report.notes.add(f"{text} (cut by a crash before it was acknowledged; stepped over)")
+            return
+        claim = _CLAIM.match(piece.line)
+        place = Place(int(claim[1]), int(claim[2])) if claim and int(claim[1]) <= MAX_LEVEL else None
+        self._broken.setdefault(place, []).append(text)
+
+    def _judge_broken(self) -> None:
+        """A damaged line of the tree costs nothing once another stands in its place; where that is not known, once all are built."""
+        complete = sum(self.nodes_found.values()) == sum(self.total >> level for level in range(self.total.bit_length()))
+        for texts in self._broken.values():
+            for text in texts:
+                if complete:
+                    self.report.notes.add(f"{text}; it was built again")
+                else:
+                    self.report.damage.add(text)
 
     def _lines(self, log: DayLog) -> Iterator[tuple[str, Piece, list[tuple[str, bool]]]]:
-        """Every line of a room with where it stands, and a list for the bad ones not judged yet."""
+        """Every line of a room with its day file, and a list for the bad ones not judged yet."""
         for name, size in log.sizes().items():
             bad: list[tuple[str, bool]] = []
+            self._unchecked = 0
             for piece in log.scan(name):
-                where = f"{log.room}/{name}, byte {piece.offset}"
                 if self.known is not None and piece.offset >= self.known.get((log.room, name), 0):
                     if not piece.ended:
-                        self.notes.add(f"{where}: a line cut by a crash before it was acknowledged; stepped over")
+                        self.report.notes.add(
+                            f"{log.room}/{name}, byte {piece.offset}: a line cut by a crash before it was acknowledged; stepped over"
+                        )
                     break  # logged since, or being written this moment
-                if piece.line:
-                    yield where, piece, bad
+                if piece.line.strip():
+                    yield name, piece, bad
                 self.progress("check", min(self._done + piece.offset, self._todo), self._todo)
             self._done += size
             self._settle(bad, harmless=False)
+            if self._unchecked:
+                self.report.notes.add(f"{log.room}/{name}: {self._unchecked} lines have no checksum, so that damage in them may not show")
         self.progress("check", min(self._done, self._todo), self._todo)
 
     def _settle(self, bad: list[tuple[str, bool]], *, harmless: bool) -> None:
         for text, ended in bad:
             if harmless or not ended:
-                self.notes.add(f"{text} (cut by a crash before it was acknowledged; stepped over)")
+                self.report.notes.add(f"{text} (cut by a crash before it was acknowledged; stepped over)")
             else:
-                self.damage.add(text)
+                self.report.damage.add(text)
         bad.clear()
+
+    def _add_oddities(self, where: str, found: oddities.Oddities) -> None:
+        for fault in found.faults:
+            self.report.damage.add(f"{where}: {fault}")
+        for key in found.unknown:
+            self.report.notes.add(f"{where} has a key {ascii(key)[:40]} that this version does not know")
+        self._unchecked += not found.checked
 
     # -- what is derived from it
 
-    def compare_index(self, snapshot: Snapshot) -> None:
-        """The index must say what a full scan finds: messages, nodes, and the nodes ready to be built."""
+    def _look_up(self, message: Message, snapshot: Snapshot, noted: NotesCheck) -> None:
+        for uid in (message.uid, TURN + message.turn if message.turn else ""):
+            if not uid:
+                continue
+            try:
+                found = snapshot.id_of(uid)
+            except OptchatError:
+                continue  # said once by whoever else reads the index
+            if found is None:
+                self.report.disagreements.add(f"index.sqlite does not know the host's id of message {message.id}")
+            self._uids += found in (message.id, -1)
+        noted.forget_turn(message.turn)
+
+    def compare_index(self, snapshot: Snapshot, noted: NotesCheck) -> None:
+        """The index must say what a full scan finds: messages, nodes, the nodes ready to be built, host ids and notes."""
         try:
             self._compare_messages()
             self._compare_nodes(snapshot)
             self._compare_ready(snapshot)
+            noted.compare(snapshot)
+            if snapshot.count_uids() != self._uids + noted.turns_left and not self._doubled:
+                self.report.disagreements.add("index.sqlite knows other ids of the host than the log and capture/")
         except OptchatError as error:
-            self.disagreements.add(f"index.sqlite cannot be read: {error}")
+            self.report.disagreements.add(f"index.sqlite cannot be read: {error}")
 
     def _compare_messages(self) -> None:
-        for id_, offset in enumerate(self.indexed):
-            if self.offsets[id_] != offset:
-                self.disagreements.add(f"index.sqlite has message {id_} in another place than the log")
+        for id_, said in enumerate(self.indexed):
+            if self.logged[id_] != said:
+                self.report.disagreements.add(f"index.sqlite has message {id_} in another place than the log, or as another")
         if len(self.indexed) != self.total:
-            self.disagreements.add(f"index.sqlite holds {len(self.indexed)} messages, the log {self.total}")
+            self.report.disagreements.add(f"index.sqlite holds {len(self.indexed)} messages, the log {self.total}")
 
     def _compare_nodes(self, snapshot: Snapshot) -> None:
         counted = 0
-        for level, index, chars in snapshot.nodes():
+        for level, index, said in snapshot.nodes():
             place = Place(level, index)
             if place.end <= self.total:
                 counted += 1
-                if self._chars(place) != chars:
-                    self.disagreements.add(f"index.sqlite and the tree differ in line {place.address}")
+                if self._said(place) != _print(said):
+                    self.report.disagreements.add(f"index.sqlite and the tree differ in line {place.address}")
         if counted != sum(self.nodes_found.values()):
-            self.disagreements.add(f"index.sqlite holds {counted} lines, the tree {sum(self.nodes_found.values())}")
+            self.report.disagreements.add(f"index.sqlite holds {counted} lines, the tree {sum(self.nodes_found.values())}")
 
     def _compare_ready(self, snapshot: Snapshot) -> None:
         ready = {level: bytearray(self.total >> level) for level in range(self.total.bit_length())}
@@ -229,45 +306,71 @@ class _Checker:
                 ready[level][((last + 1) >> level) - 1] = 1
         for level, marks in ready.items():
             for index, mark in enumerate(marks):
-                built = level in self.chars and self.chars[level][index] >= 0
+                built = level in self.built and self.built[level][index] >= 0
                 if mark != (not built and (level == 0 or self._halves_built(level, index))):
-                    self.disagreements.add(f"index.sqlite is wrong on whether line {Place(level, index).address} can be built")
+                    self.report.disagreements.add(f"index.sqlite is wrong on whether line {Place(level, index).address} can be built")
+        for last, level in snapshot.wrongly_ready():
+            address = Place(level, ((last + 1) >> level) - 1).address
+            self.report.disagreements.add(f"index.sqlite is wrong on what line {address} is to be built from")
 
-    def look_at_view(self, path: Path) -> None:
-        """Load view.json; one that cannot be read is a finding."""
-        self._saved = viewfile.load(path)
-        if self._saved is None and path.exists():
-            self.disagreements.add("view.json cannot be used; the view is folded anew")
+    def look_at_view(self, path: Path) -> viewfile.SavedView | None:
+        """Load a saved view; one that cannot be read is a finding."""
+        saved = viewfile.load(path)
+        if saved is None and path.exists():
+            self.report.disagreements.add(f"{path.name} cannot be used; the view is folded anew")
+        return saved
 
-    def compare_view(self) -> None:
-        """view.json must be made of built lines."""
-        for place in self._saved.lines if self._saved else ():
-            if self._chars(place) < 0:
-                self.disagreements.add(f"view.json shows line {place.address}, which the tree does not hold")
+    def compare_view(self, name: str, saved: viewfile.SavedView) -> None:
+        """A saved view must be made of built lines."""
+        for place in saved.lines:
+            if self._said(place) < 0:
+                self.report.disagreements.add(f"{name} shows line {place.address}, which the tree does not hold")
 
-    def look_at_search(self, search: Search) -> None:
+    def look_at_search(self, search: Search) -> int:
         """Ask the full text how far it is."""
         try:
-            self._searchable = search.indexed()
+            return search.indexed()
         except OptchatError as error:
-            self.disagreements.add(f"search.sqlite cannot be read: {error}")
+            self.report.disagreements.add(f"search.sqlite cannot be read: {error}")
+        return 0
 
-    def compare_search(self) -> None:
-        """The full text may be behind, never ahead."""
-        if self._searchable > self.total:
-            self.disagreements.add(f"search.sqlite holds {self._searchable} messages, the log {self.total}")
+    def compare_search(self, words: WordsCheck) -> None:
+        """The full text may be behind, never ahead, and must hold the words of the messages it has."""
+        try:
+            if words.indexed > self.total:
+                self.report.disagreements.add(f"search.sqlite holds {words.indexed} messages, the log {self.total}")
+            elif not words.agrees(lambda id_: 0 <= id_ < self.total and self.logged[id_] >= 0):
+                self.report.disagreements.add("search.sqlite holds other words than the messages")
+        except OptchatError as error:
+            self.report.disagreements.add(f"search.sqlite cannot be read: {error}")
 
-    def _chars(self, place: Place) -> int:
-        known = self.chars.get(place.level)
+    def _said(self, place: Place) -> int:
+        known = self.built.get(place.level)
         return known[place.index] if known is not None and place.index < len(known) else -1
 
     def _halves_built(self, level: int, index: int) -> bool:
-        below = self.chars.get(level - 1)
+        below = self.built.get(level - 1)
         return below is not None and below[2 * index] >= 0 and below[2 * index + 1] >= 0
 
-    @staticmethod
-    def _extend(offsets: array[int], length: int) -> None:
-        if length == len(offsets) + 1:
-            offsets.append(-1)
-        elif length > len(offsets):
-            offsets.extend(array("q", [-1]) * (length - len(offsets)))
+
+def _said_of(message: Message, spot: Spot) -> tuple[Any, ...]:
+    """What the index should say of a message, as ``Snapshot.messages`` gives it."""
+    row = message_row(message, spot)
+    return (*spot, row.bytes, row.session or None, number_of(row.kind))
+
+
+def _said_of_node(node: Node, spot: Spot) -> tuple[Any, ...]:
+    """The same of a node, as ``Snapshot.nodes`` gives it."""
+    row = node_row(node, spot)
+    return (*spot, row.bytes, row.chars, BUILDERS.index(row.by if row.by in BUILDERS else "model"), int(row.spare))
+
+
+def _print(said: tuple[Any, ...]) -> int:
+    return hash(said) & _PRINT
+
+
+def _extend(prints: array[int], length: int) -> None:
+    if length == len(prints) + 1:
+        prints.append(-1)
+    elif length > len(prints):
+        prints.extend(array("q", [-1]) * (length - len(prints)))

@@ -32,32 +32,60 @@ class Snapshot:
         rows = self._rows("SELECT known, room, name FROM files", lambda known, *_: _are_counts(known))
         return {(room, name): known for known, room, name in rows}
 
-    def messages(self) -> Iterator[tuple[int, int]]:
-        """(id, offset or -1 where it is lost) of every message, in order."""
-        return self._rows("SELECT id, CASE WHEN file IS NULL THEN -1 ELSE offset END FROM messages ORDER BY id", _is_message)
+    def messages(self) -> Iterator[tuple[int, bool, tuple[Any, ...]]]:
+        """Every message in order: its id, whether it is lost, and all that is said of it: file, offset, length, bytes, session, kind."""
+        sql = (
+            "SELECT m.id, m.file IS NULL, f.name, m.offset, m.length, m.bytes, s.name, m.kind FROM messages m "
+            "LEFT JOIN files f ON f.id = m.file AND f.room = 'main' LEFT JOIN sessions s ON s.id = m.session ORDER BY m.id"
+        )
+        return ((id_, bool(lost), tuple(said)) for id_, lost, *said in self._rows(sql, lambda id_, *_: _are_counts(id_)))
 
-    def nodes(self) -> Iterator[tuple[int, int, int]]:
-        """(level, index, characters) of every node, in order."""
-        return self._rows("SELECT level, idx, chars FROM nodes ORDER BY level, idx", _is_node)
+    def nodes(self) -> Iterator[tuple[int, int, tuple[Any, ...]]]:
+        """Level, index and all that is said of every node, in order: file, offset, length, bytes, characters, builder, spare."""
+        sql = (
+            "SELECT n.level, n.idx, f.name, n.offset, n.length, n.bytes, n.chars, n.by, n.spare FROM nodes n "
+            "LEFT JOIN files f ON f.id = n.file AND f.room = 'tree' ORDER BY n.level, n.idx"
+        )
+        return ((level, index, tuple(said)) for level, index, *said in self._rows(sql, lambda level, index, *_: _is_place(level, index)))
 
     def ready(self) -> Iterator[tuple[int, int]]:
         """(last message covered, level) of every node that can be built."""
         return self._rows("SELECT last, level FROM ready", lambda last, level: _is_place(level, last))
 
-    def _rows(self, sql: str, sane: Callable[..., bool]) -> Iterator[Any]:
+    def wrongly_ready(self) -> Iterator[tuple[int, int]]:
+        """(last message covered, level) of those whose source has another size than the messages and nodes of the index say."""
+        sql = (
+            "SELECT r.last, r.level FROM ready r LEFT JOIN messages m ON m.id = r.last "
+            "LEFT JOIN nodes a ON r.level > 0 AND a.level = r.level - 1 AND a.idx = (((r.last + 1) >> r.level) - 1) * 2 "
+            "LEFT JOIN nodes b ON r.level > 0 AND b.level = r.level - 1 AND b.idx = (((r.last + 1) >> r.level) - 1) * 2 + 1 "
+            "WHERE r.bytes IS NOT CASE WHEN r.level = 0 THEN m.bytes ELSE a.bytes + b.bytes + 1 END"
+        )
+        return self._rows(sql, lambda last, level: _is_place(level, last))
+
+    def notes(self) -> Iterator[tuple[str, str, str, bytes]]:
+        """(session, type, key, body) of every note about a session."""
+        return self._rows("SELECT session, type, key, body FROM notes", lambda *row: all(isinstance(part, (str, bytes)) for part in row))
+
+    def id_of(self, uid: str) -> int | None:
+        """What ``Index.id_of`` would say."""
+        return next((id_ for (id_,) in self._rows("SELECT id FROM uids WHERE uid = ?", lambda _: True, (uid,))), None)
+
+    def count_uids(self) -> int:
+        """How many ids of the host, and turns, are known."""
+        ((count,),) = self._rows("SELECT count(*) FROM uids", _are_counts)
+        return int(count)
+
+    def faults(self) -> list[str]:
+        """What SQLite itself finds wrong with the file."""
+        rows = [str(line) for (line,) in self._rows("PRAGMA integrity_check(5)", lambda _: True)]
+        return [] if rows == ["ok"] else rows
+
+    def _rows(self, sql: str, sane: Callable[..., bool], values: tuple[Any, ...] = ()) -> Iterator[Any]:
         with told(self.path):
-            for row in self._connection.execute(sql):
+            for row in self._connection.execute(sql, values):
                 if not sane(*row):
                     raise DamagedError(f"{self.path} is damaged: it holds {row!r}", path=self.path)
                 yield row
-
-
-def _is_message(id_: object, offset: object) -> bool:
-    return _are_counts(id_) and (offset == -1 or _are_counts(offset))
-
-
-def _is_node(level: object, index: object, chars: object) -> bool:
-    return _is_place(level, index) and _are_counts(chars)
 
 
 def _is_place(level: object, index: object) -> bool:
