@@ -32,6 +32,7 @@ class StoreWork:
         self._search = search
         self._rested = rested
         self._context = context
+        self._read_at: dict[Place, int] = {}  # in which generation of the index the sources of a job were read
 
     def take(self, nodes: int, bytes_: int, costs: Collection[Cost]) -> list[Job]:
         """The next jobs of these costs, children before parents and old before new."""
@@ -45,6 +46,8 @@ class StoreWork:
 
     def jobs(self, chosen: Sequence[Ready]) -> list[Job]:
         """The sources of these nodes; without those that cannot be read just now."""
+        generation = self._store.read(lambda index: index.generation())
+        self._read_at.update((ready.place, generation) for ready in chosen)
         messages = self._messages(sorted(ready.place.index for ready in chosen if ready.place.level == 0))
         texts = self._store.texts([child for ready in chosen if ready.place.level for child in ready.place.children])
         jobs = (self._job(ready, messages, texts) for ready in chosen)
@@ -73,8 +76,10 @@ class StoreWork:
         return self._store.read(lambda index: index.spares(job.place.children))
 
     def commit(self, nodes: list[Node]) -> None:
-        """Tree log first, then index."""
-        self._store.commit(nodes)
+        """Tree log first, then index; without what was made from words that are gone since."""
+        self._store.commit(nodes, read_at=self._read_at)
+        for node in nodes:
+            self._read_at.pop(Place(node.level, node.index), None)
 
     def rest(self) -> None:
         """The tree is complete for now: the view may merge."""
@@ -82,6 +87,7 @@ class StoreWork:
 
     def extend_search(self, bytes_: int) -> bool:
         """Make the next messages searchable, at most a thousand and about so many characters."""
+        since = self._search.made()
         first, total = self._search.indexed(), self._store.total()
         if first > total:  # the log is shorter than what was indexed: another log, or a restored one
             first = 0
@@ -94,7 +100,7 @@ class StoreWork:
             if bytes_ < 0:
                 break
         if texts:
-            self._search.add(first, texts, dates)
+            self._search.add(first, texts, dates, since=since)
         return bool(texts)
 
     def version(self) -> object:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 from dataclasses import fields as fields_of
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from ..core.errors import StoreError
@@ -26,15 +27,19 @@ from ..core.records import (
 )
 from ..core.tree import Place
 from .loader import message_row, node_row
+from .turns import turn_ids
 from .upkeep import LOCK_WAIT_S, End, Upkeep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from .index import Index
     from .log import Spot
 
 _TEXTS_KEPT: Final = 4_096
+_TURN_MOST: Final = 64
+"""Messages of one turn that are read: a turn can have thousands."""
+_ANY_TIME: Final[Mapping[Place, int]] = MappingProxyType({})
 _ENTRY_FIELDS: Final = tuple(field.name for field in fields_of(Entry))
 
 
@@ -83,9 +88,14 @@ class Store(Upkeep):
             landed.append(message)
         return landed
 
-    def commit(self, nodes: list[Node], *, timeout_s: float = LOCK_WAIT_S) -> list[Node]:
-        """Append nodes as one write and one fsync; those that were not built before, in the meantime perhaps by another process."""
+    def commit(self, nodes: list[Node], *, read_at: Mapping[Place, int] = _ANY_TIME, timeout_s: float = LOCK_WAIT_S) -> list[Node]:
+        """Append nodes as one write and one fsync; those that were not built before, in the meantime perhaps by another process.
+
+        ``read_at``: the generation of the index when the sources of a node were read. Where it is another by now, they may have been
+        redacted since: such a node is not written, and made again from what is there.
+        """
         with self.locked(timeout_s=timeout_s):
+            nodes = [node for node in nodes if read_at.get(Place(node.level, node.index), self._generation) == self._generation]
             now = self.clock()
             stamped = {Place(node.level, node.index): _stamped(node, now.isoformat(timespec="seconds")) for node in nodes}
             built = self.read(lambda index: index.node_spots(stamped))
@@ -119,6 +129,15 @@ class Store(Upkeep):
         """Those of these messages that are there, in the order of the log."""
         return [message for message in self._load_messages(lambda index: index.spots_of(ids)) if message is not None]
 
+    def turn_of(self, id_: int) -> list[Message]:
+        """The turn a message belongs to: its user's message and what came of it in its session; of a long one both ends.
+
+        Empty where no user has spoken before the message.
+        """
+        ids = self.read(lambda index: turn_ids(index, id_))
+        half = _TURN_MOST // 2
+        return self.messages_of(ids if len(ids) <= _TURN_MOST else [*ids[:half], *ids[-half:]]) if ids else []
+
     def session_messages(self, session: str, first: int = 0) -> Iterator[Message]:
         """The messages of one session from id ``first`` on, in order."""
         session = clean(session)
@@ -132,9 +151,10 @@ class Store(Upkeep):
         """The texts of the nodes among ``places`` that are built; the most recent few thousand are kept in memory."""
         rewritten = self.read(lambda index: index.rewritten())
         if rewritten != self._texts_of:
-            self._texts.clear()
+            self._texts = {}  # another one: what a thread has just read from the old lines goes into the old one
             self._texts_of = rewritten
-        found = {place: self._texts[place] for place in places if place in self._texts}
+        kept = self._texts
+        found = {place: kept[place] for place in places if place in kept}
         missing = [place for place in places if place not in found]
         if missing:
             spots = self.read(lambda index: index.node_spots(missing))
@@ -146,7 +166,7 @@ class Store(Upkeep):
                     node = None
                 if node is not None and (node.level, node.index) == place:
                     found[place] = node.text
-                    self._keep(place, node.text)
+                    _keep(kept, place, node.text)
             if any(place not in found for place in spots):
                 self.mistrust("a line of the tree is not where the index says")
         return found
@@ -176,11 +196,12 @@ class Store(Upkeep):
             messages.append(message)
         return messages, wrong
 
-    def _keep(self, place: Place, text: str) -> None:
-        while len(self._texts) >= _TEXTS_KEPT:
-            with contextlib.suppress(StopIteration, KeyError, RuntimeError):  # another thread may be dropping the same one
-                del self._texts[next(iter(self._texts))]
-        self._texts[place] = text
+
+def _keep(texts: dict[Place, str], place: Place, text: str) -> None:
+    while len(texts) >= _TEXTS_KEPT:
+        with contextlib.suppress(StopIteration, KeyError, RuntimeError):  # another thread may be dropping the same one
+            del texts[next(iter(texts))]
+    texts[place] = text
 
 
 def _describe_messages(index: Index, messages: list[Message], spots: list[Spot]) -> None:

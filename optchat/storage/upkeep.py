@@ -255,7 +255,7 @@ class Upkeep:
         if generation != self._generation:
             self._generation = generation
             self._index.forget()
-            self._texts.clear()
+            self._texts = {}
 
     def _ends_right(self, state: State) -> bool:
         """Whether the newest message is the one the index says. If not, the next would get a number that is taken or far away."""
@@ -333,7 +333,7 @@ class Upkeep:
         self._generation = self._index.generation()
         self._next_id = self._index.total()
         self._end = End(self._generation, self._next_id, "", 0)
-        self._texts.clear()
+        self._texts = {}
         self._torn.clear()
 
     def _fill_index(self) -> None:
