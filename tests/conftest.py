@@ -2,10 +2,10 @@
 
 import os
 import socket
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from clock import Clock
 from soundness import assert_sound
 
 from optchat.core.settings import Settings
@@ -45,19 +45,6 @@ def _guarded(connect):
         return connect(self, address)
 
     return guarded
-
-
-class Clock:
-    """A clock that stands still until it is told otherwise."""
-
-    def __init__(self):
-        self.now = datetime(2026, 5, 1, 9, 0, 0, tzinfo=UTC)
-
-    def __call__(self):
-        return self.now
-
-    def forward(self, **steps):
-        self.now += timedelta(**steps)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import shutil
 from dataclasses import dataclass, field
 from unittest import mock
 
-from conftest import Clock
+from clock import Clock
 from hostsim import SUMMARY, SUMMARY_END
 from model import shown_lines, tiles
 from soundness import assert_sound
