@@ -49,15 +49,18 @@ def facts_of(directory, clock, **handed):
 
 def test_a_call_is_one_line_with_its_own_numbers_and_the_sums(usage, tmp_path):
     call(usage, place=(3, 7))
-    call(usage, "retain", tokens_in=50, tokens_out=5, cached=None, seconds=0.25, retained=False)
-    first, second = lines_of(tmp_path)
+    call(usage, "retain", tokens_in=50, tokens_out=5, cached=None, seconds=0.25)
+    usage.count(not_retained=1)
+    call(usage)
+    first, second, third = lines_of(tmp_path)
     own = {"date": "2026-05-01T09:00:00+00:00", "model": "small", "what": "line", "l": 3, "i": 7, "in": 100, "cached": 40, "out": 10, "seconds": 2.0}
     assert own.items() <= first.items()
-    assert not {"estimated", "error", "paused", "retained", "last_error"} & set(first)
-    assert {"what": "retain", "retained": False, "in": 50, "cached": 0}.items() <= second.items()
-    both = {"calls": 2, "in": 150, "cached": 40, "out": 15, "seconds": 2.25, "not_retained": 1}
+    assert not {"estimated", "error", "paused", "last_error"} & set(first)
+    assert {"what": "retain", "in": 50, "cached": 0}.items() <= second.items()
+    both = {"calls": 2, "in": 150, "cached": 40, "out": 15, "seconds": 2.25}
     assert second["all"] == both
     assert second["day"] == {"date": "2026-05-01", **both}
+    assert third["all"]["not_retained"] == third["day"]["not_retained"] == 1
 
 
 def test_the_file_is_only_for_its_owner(usage, tmp_path):
@@ -149,7 +152,6 @@ CALLS = st.fixed_dictionaries(
         "cached": st.integers(0, 10_000),
         "ms": st.integers(0, 60_000),
         "fails": st.sampled_from([None, None, CallError("no"), ModelDownError("down")]),
-        "retained": st.sampled_from([None, True, False]),
     }
 )
 STEPS = st.lists(
@@ -202,10 +204,9 @@ def test_the_sums_are_those_of_a_literal_model_wherever_it_is_restarted(tmp_path
             if step == "call":
                 answered = value["fails"] is None
                 reply = Reply("x", value["tokens_in"], value["tokens_out"], value["cached"]) if answered else None
-                usage.note(value["what"], model="m", sent=ASKED, reply=reply, seconds=value["ms"] / 1000, error=value["fails"], retained=value["retained"])
+                usage.note(value["what"], model="m", sent=ASKED, reply=reply, seconds=value["ms"] / 1000, error=value["fails"])
                 literal.add(
-                    day, calls=1, retained=value["retained"] is True, not_retained=value["retained"] is False,
-                    tokens_in=value["tokens_in"] if answered else 8 * isinstance(value["fails"], CallError), ms=value["ms"],
+                    day, calls=1, tokens_in=value["tokens_in"] if answered else 8 * isinstance(value["fails"], CallError), ms=value["ms"],
                     tokens_out=value["tokens_out"] * answered, cached=min(value["cached"], value["tokens_in"]) * answered,
                 )
             elif step == "count":
@@ -350,8 +351,8 @@ def test_a_file_that_can_never_be_written_costs_bounded_memory_and_loses_no_coun
     for number in range(500):
         if number == 300:
             clock.forward(days=1)
-        call(usage, retained=number % 2 == 0)
-        usage.count(lines=1)
+        call(usage)
+        usage.count(lines=1, retained=number % 2, not_retained=(number + 1) % 2)
     assert len(usage._pending) <= 65
     expected = usage.facts(backlog=10)
     assert expected["seconds_left"] == 20
@@ -641,5 +642,5 @@ def test_the_longest_line_fits_into_what_is_read_from_the_end(tmp_path, clock):
     usage = Usage(tmp_path, clock)
     for days in range(6):
         clock.forward(days=days)
-        usage.note("retain", model="\\" * 5000, sent=ASKED, seconds=1e9, error=CallError('"\\' * 3000), paused='"\\' * 3000, retained=True, place=(48, 2**48))
+        usage.note("retain", model="\\" * 5000, sent=ASKED, seconds=1e9, error=CallError('"\\' * 3000), paused='"\\' * 3000, place=(48, 2**48))
     assert max(map(len, (tmp_path / NAME).read_bytes().split(b"\n"))) < 8192

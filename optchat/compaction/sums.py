@@ -150,8 +150,6 @@ def encode(event: Event, state: State) -> bytes:
     line |= {key: True for key in ("estimated", "down") if getattr(event, key)}
     if event.error:
         line["error"] = event.error
-    if event.what == "retain" and event.calls == 1 and event.retained != event.not_retained:
-        line["retained"] = event.retained == 1
     if state.paused:
         line["paused"] = state.paused
     line |= {"day": {"date": state.day} | _sums(state.today), "all": _sums(state.total)}

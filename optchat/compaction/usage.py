@@ -68,12 +68,12 @@ class Usage:
 
     def note(
         self, what: str, *, model: str, sent: Sequence[Said], seconds: float, reply: Reply | None = None,
-        place: tuple[int, int] | None = None, error: Exception | None = None, retained: bool | None = None, paused: str | None = None,
+        place: tuple[int, int] | None = None, error: Exception | None = None, paused: str | None = None,
     ) -> None:  # fmt: skip
         """Count one call and write its line; durable when this returns, unless the disk refuses: then it is kept and written later.
 
         ``what``: ``line`` or ``retain``. ``reply``: None where the call failed, with ``error`` for why. ``place``: level and index
-        of the node. ``retained``: what the filter decided. ``paused``: see ``pause``; None changes nothing. What the endpoint does
+        of the node. ``paused``: see ``pause``; None changes nothing. What the endpoint does
         not tell of tokens is estimated, also for a call that failed: it may have been read and paid for. One that reached no model
         costs nothing.
         """
@@ -83,13 +83,12 @@ class Usage:
         event = Event(
             "", what, clip(clean(model), _TEXT_BYTES), place, 1, tokens_in, cached, tokens_out, estimated=estimated,
             ms=min(max(round(seconds * 1000), 0), MOST), error=text, down=down, paused=None if paused is None else self._plain(paused),
-            retained=int(retained is True), not_retained=int(retained is False),
         )  # fmt: skip
         with self._mutex:
             self._add(event)
 
     def count(self, *, lines: int = 0, retained: int = 0, not_retained: int = 0) -> None:
-        """Count lines the model has written, or turns decided on without a call. Reaches the disk with the next line, or at ``close``."""
+        """Count lines the model has written, or turns the filter has decided on. Reaches the disk with the next line, or at ``close``."""
         with self._mutex:
             self._add(Event("", lines=lines, retained=retained, not_retained=not_retained))
 
