@@ -136,8 +136,8 @@ def _smooth(text: str) -> str:
 
 
 def _is_echo(line: str, ground: Ground) -> bool:
-    """Whether it is the text itself, or has the whole of it inside."""
-    if len(line) < _ECHO_SHARE * len(ground.text):
+    """Whether it is the text itself, or has the whole of it inside. What fits the limit has lost nothing, and may."""
+    if len(line.encode()) <= ground.limit or len(line) < _ECHO_SHARE * len(ground.text):
         return False
     here, there = ("".join(filter(str.isalnum, text)).casefold() for text in (_body(line, ground), ground.text))
     return bool(there) and (there in here or (here in there and len(here) >= _ECHO_SHARE * len(there)))

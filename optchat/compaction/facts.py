@@ -20,9 +20,11 @@ _CJK: Final = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7ff
 """Scripts without spaces: a path ends where they begin."""
 _RUN: Final = re.compile(rf"(?:[^\W{_CJK}]|[./\\:@#~%+=?&$'-])+")
 _EDGE: Final = ".,:;!?'=+#%&$-"
-_ALIKE: Final = str.maketrans({"\\": "/", "’": "'", **dict.fromkeys("‐‑‒–—−", "-")})
+_DASHES: Final = re.compile("[‐‑‒–—−]")
 _FOREIGN_DIGIT: Final = re.compile(r"(?![0-9])\d")
 _ESCAPE: Final = re.compile(r"\\[nrt]")
+_DOTS: Final = re.compile(r"…|\.{3,}")
+_GAP: Final = "\x02"
 _SLASHES: Final = re.compile("/{2,}")
 
 _URL: Final = re.compile(r"[a-z][a-z0-9+.-]*:/\S|www\.|[^@\s]+@[^@\s]+\.\w", re.IGNORECASE)
@@ -108,13 +110,15 @@ def _unknown_words(text: str, known: Known) -> Iterator[str]:
     rest, done = [], 0
     for match in _RUN.finditer(text):
         word = match[0].strip(_EDGE)
+        if "=" in word and not _URL.match(word):
+            word = word.rpartition("=")[2]  # path=src/a.py names src/a.py
         if word.isdigit() or not word:
             continue
         low = word.casefold()
         if known.has(low):
             pass
         elif _is_place(word):
-            if not _has_place(low, known):
+            if not _has_place(low, known, shortened=text.startswith(_GAP, match.end())):
                 yield word
         elif hashes := _HASH.findall(low):
             yield from (found for found in hashes if not known.has(found, start=True))
@@ -129,7 +133,7 @@ def _unknown_words(text: str, known: Known) -> Iterator[str]:
 def _unknown_numbers(text: str, known: Known) -> Iterator[str]:
     for match in _NUMBER.finditer(text):
         number, scale = match[1], match[2]
-        if (len(_canonical(number)) == 1 and not scale) or _forms(number, scale, alone=True) & known.numbers:
+        if (not scale and (len(_canonical(number)) == 1 or known.has(number))) or _forms(number, scale, alone=True) & known.numbers:
             continue
         if " " in number and all(len(each) == 1 or _canonical(each) in known.numbers for each in number.split()):
             continue  # two numbers side by side
@@ -149,9 +153,9 @@ def _is_place(word: str) -> bool:
     return "/" in word and (word.count("/") > 1 or any(sign in "._" or sign.isdigit() for sign in word))
 
 
-def _has_place(low: str, known: Known) -> bool:
+def _has_place(low: str, known: Known, *, shortened: bool) -> bool:
     bare = _SCHEME.sub("", _POSITION.sub("", low)).rstrip("/").removeprefix("./")
-    if known.has(bare):
+    if known.has(bare, start=shortened):
         return True
     steps = bare.split("/")
     return all(step.isalpha() and known.has(step) for step in steps) if steps[0] else False
@@ -189,8 +193,9 @@ def _canonical(number: str) -> str:
 
 
 def _alike(text: str) -> str:
-    text = folded(text).translate(_ALIKE)
+    text = folded(_DOTS.sub(_GAP, text)).replace("\\", "/")
     if not text.isascii():
+        text = _DASHES.sub("-", text.replace("’", "'"))
         text = _FOREIGN_DIGIT.sub(lambda match: str(int(match[0])), text)
     return _SLASHES.sub("/", text)
 
