@@ -33,7 +33,7 @@ def __dir__() -> list[str]:
 
 def register(ctx: Any) -> None:
     """Give the host a provider, and where it can be told of one, the name of the task our model calls run under."""
-    from .hermes.model import TASK
+    from .hermes.model import TASK, TIMEOUT_S
     from .hermes.provider import OptchatProvider
 
     ctx.register_memory_provider(OptchatProvider())
@@ -43,4 +43,5 @@ def register(ctx: Any) -> None:
             TASK,
             display_name="optchat memory lines",
             description="writes the one-line summaries of past messages; a small, cheap model is enough",
+            defaults={"timeout": TIMEOUT_S},
         )

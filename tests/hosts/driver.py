@@ -16,7 +16,7 @@ from hermes_cli.config import load_config
 from hermes_state import SessionDB
 from run_agent import AIAgent
 
-MODEL = load_config()["model"]
+MODEL = load_config().get("model")
 out = {}
 
 

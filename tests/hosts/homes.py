@@ -41,11 +41,12 @@ class Home:
         return self.path / "optchat"
 
     def configure(self, provider="optchat", auxiliary=True, model=(), **more):
-        """Write config.yaml; JSON is YAML."""
+        """Write config.yaml; JSON is YAML. ``auxiliary``: whether a model is named for our task, or what is to be said of it."""
         model = {"default": "main-model", "provider": "custom", "base_url": self.server.url, "api_key": "key", **dict(model)}
         config = {"model": model, "memory": {"provider": provider}, **more}
         if auxiliary:
-            config["auxiliary"] = {"optchat_compact": {"provider": "custom", "model": "aux-model", "base_url": self.server.url, "api_key": "key"}}
+            named = {"provider": "custom", "model": "aux-model", "base_url": self.server.url, "api_key": "key"}
+            config["auxiliary"] = {"optchat_compact": named if auxiliary is True else auxiliary}
         (self.path / "config.yaml").write_text(json.dumps(config, indent=1))
 
     def install(self, link=True):

@@ -32,10 +32,11 @@ class RefusedError(Exception):
 
 
 class ModelServer:
-    """Serves from `with` to its end. `requests` holds every request body, oldest first."""
+    """Serves from `with` to its end. `requests` holds every request body, oldest first, and `keys` the key each came with."""
 
     def __init__(self):
         self.requests = []
+        self.keys = []
         self.auxiliary = lambda body: f"a line about {len(json.dumps(body['messages']))} bytes"
         self.calls = count(1)
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -120,6 +121,7 @@ def _handler(server):
             if not self.path.endswith("/chat/completions"):
                 self._json({"error": {"message": f"no such path: {self.path}"}}, 404)
                 return
+            server.keys.append((self.headers.get("Authorization") or "").removeprefix("Bearer "))
             server.requests.append(body)
             try:
                 message, pause = server.reply(body)

@@ -171,10 +171,10 @@ def test_the_plugin_passes_the_newer_hosts_admission(home):
     assert report["ok"], report
     assert [warning for warning in report["warnings"] if not warning.startswith("private core imports")] == []
     assert report["isolation"]["host_ready"]
-    modules = {finding.split(" ", 1)[1].split(".")[0] for finding in json.loads(listed.stdout)}
-    assert modules <= {"plugins", "agent", "orjson", "filelock", "pydantic", "rich"}
-    inside = {finding.split(" ", 1)[1] for finding in json.loads(listed.stdout) if finding.split(" ", 1)[1].startswith(("plugins", "agent"))}
-    assert {name.rpartition(".")[0] for name in inside} <= {"plugins.memory.config_schema", "agent.auxiliary_client"}
+    found = {finding.split(" ", 1)[1] for finding in json.loads(listed.stdout)}
+    assert {name.split(".")[0] for name in found} <= {"plugins", "agent", "hermes_cli", "orjson", "filelock", "pydantic", "rich"}
+    inside = {name.rpartition(".")[0] for name in found if name.startswith(("plugins", "agent", "hermes_cli"))}
+    assert inside <= {"plugins.memory.config_schema", "agent.auxiliary_client", "agent.redact", "hermes_cli.runtime_provider"}
 
 
 PRIVATE_IMPORTS = """
