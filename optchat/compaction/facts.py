@@ -46,6 +46,8 @@ _SCALE: Final = {
     "万": 10_000, "萬": 10_000, "億": 10**8, "亿": 10**8,
 }  # fmt: skip
 _GROUPED: Final = re.compile(r"\d{1,3}(?:[,.' _]\d{3})+(?:[.,]\d+)?")
+_SEVERAL: Final = re.compile(r"\d+(?: \d+)+|\d{1,2}\.\d{1,2}\.(?:\d\d){1,2}")
+"""Numbers side by side, or a date: each is looked up alone."""
 _DIGITS: Final = 40
 """A longer row of digits is no number anybody computes with; Python would take its time."""
 
@@ -109,10 +111,10 @@ def _unknown_words(text: str, known: Known) -> Iterator[str]:
     """Addresses, paths and hashes first; numbers in what is left of the text."""
     rest, done = [], 0
     for match in _RUN.finditer(text):
-        word = match[0].strip(_EDGE)
+        word = match[0].rstrip(_EDGE).lstrip(_EDGE.removeprefix("."))
         if "=" in word and not _URL.match(word):
             word = word.rpartition("=")[2]  # path=src/a.py names src/a.py
-        if word.isdigit() or not word:
+        if word.isdigit() or word.isalpha() or not word:
             continue
         low = word.casefold()
         if known.has(low):
@@ -135,8 +137,8 @@ def _unknown_numbers(text: str, known: Known) -> Iterator[str]:
         number, scale = match[1], match[2]
         if (not scale and (len(_canonical(number)) == 1 or known.has(number))) or _forms(number, scale, alone=True) & known.numbers:
             continue
-        if " " in number and all(len(each) == 1 or _canonical(each) in known.numbers for each in number.split()):
-            continue  # two numbers side by side
+        if _SEVERAL.fullmatch(number) and all(len(each) == 1 or _canonical(each) in known.numbers for each in re.split(r"\D", number)):
+            continue
         yield match[0].strip()
 
 
