@@ -168,6 +168,23 @@ def test_a_turn_larger_than_what_is_remembered_is_still_found_by_its_first_messa
     assert len(ask.requests) == 1
 
 
+def test_what_was_there_when_it_was_judged_is_not_judged_again(monkeypatch):
+    monkeypatch.setattr(retain_module, "KEPT", 10)
+    world, ask = World(("user", LONG), *[("echo", "x")] * 40), Asked(NO)
+    world.retain.worth(0, ask)
+    world.say(*[("talk", "and on")] * 200)
+    assert world.retain.known(20) is False
+    assert world.retain.known(200) is None
+
+
+def test_a_turn_whose_user_is_lost_is_worth_it_without_a_question():
+    world, ask = World(("user", LONG), ("talk", "x")), Asked(NO)
+    read = world.retain._turn_of
+    world.retain._turn_of = lambda id_: read(id_)[1:]
+    assert world.retain.worth(1, ask)
+    assert ask.requests == []
+
+
 def test_lanes_that_begin_the_lines_of_one_turn_at_once_ask_once():
     world = World(("user", LONG), *[("talk", "x")] * 7, ("user", LONG))
     go_on, asked = threading.Event(), []
@@ -274,7 +291,7 @@ def test_a_plain_no_is_understood_whatever_stands_around_it(answer):
     "answer",
     [
         YES, "", "no", "false", "retain: false", '{"retain": "false"}', '{"retain": 0}', '{"retain": null}', '{"retain": False}', '{"retain": fal',
-        '{"keep": false}', f"{NO} or rather {YES}", f"{YES}{NO}", f"<think>{NO}", f"<think>{NO}</think>", "[false]", '{"retain": true|false, "reason": "x"}',
+        '{"keep": false}', f"{NO} or rather {YES}", f"{YES}{NO}", f"<think>{NO}", f"<think>{NO}</think>", "[false]", f'{{"retain": false, "but": {YES}}}', '{"retain": true|false, "reason": "x"}',
         "{" * 100_000, '{"a":' * 100_000, "\ud83d", '{"retain": [false]}',
     ],
 )  # fmt: skip
@@ -364,6 +381,12 @@ def test_what_is_sent_of_a_turn_is_bounded_and_shows_its_beginning_and_its_end(s
 def test_a_turn_that_fits_is_sent_whole():
     said = [("user", "please " * 400 + "now"), ("tool", "run it"), ("talk", "it runs " * 300 + "still")]
     assert turn_text(World(*said).log, lambda text: text) == "\n".join(f"{kind}: {text}" for kind, text in said)
+
+
+def test_what_short_messages_leave_goes_to_the_last_one():
+    last = "it works " * 500
+    sent = turn_text(World(("user", "do it"), *[("echo", "ok")] * 12, ("talk", last)).log, lambda text: text)
+    assert sent.endswith(f"talk: {last.strip()}")
 
 
 # ---- turns in a real log

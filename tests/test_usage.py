@@ -142,6 +142,18 @@ def test_errors_and_reasons_are_one_line_without_secrets(tmp_path, clock):
     assert max(map(len, data.split(b"\n"))) < 4096
 
 
+def test_an_error_that_cannot_be_masked_is_counted_and_its_text_left_out(tmp_path, clock):
+    usage = Usage(tmp_path, clock, redact=lambda _text: 1 / 0)
+    failed(usage, CallError("401 for api_key_of_mine"))
+    usage.pause("401 for api_key_of_mine")
+    assert usage.facts()["calls"] == 1
+    assert "ZeroDivisionError" in usage.facts()["last_error"]
+    assert "ZeroDivisionError" in usage.paused
+    assert b"of_mine" not in (tmp_path / NAME).read_bytes()
+    usage.resume()
+    assert usage.paused == ""
+
+
 # ---- sums against a literal model
 
 CALLS = st.fixed_dictionaries(

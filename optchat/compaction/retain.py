@@ -253,15 +253,11 @@ def read_answer(text: str) -> tuple[bool, str]:
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """The JSON objects in a text, those inside of others too where these hold no answer themselves."""
+    """The JSON objects in a text, those inside of others too."""
     decoder, at = json.JSONDecoder(), text.find("{")
     for _ in range(_BRACES):
         if at < 0:
             return
-        end = at + 1
         with contextlib.suppress(ValueError, RecursionError):  # a brace of prose, or nothing but braces: the next may be an answer's
-            found, stop = decoder.raw_decode(text, at)
-            if "retain" in found:
-                end = stop
-                yield found
-        at = text.find("{", end)
+            yield decoder.raw_decode(text, at)[0]
+        at = text.find("{", at + 1)

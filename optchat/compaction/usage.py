@@ -170,7 +170,11 @@ class Usage:
 
     def _plain(self, text: str) -> str:
         """One short line without secrets: what an endpoint answers may quote the key it was asked with."""
-        text = mask(clean(self._redact(clean(text))))
+        try:
+            text = self._redact(clean(text))
+        except Exception as error:  # the host's code; what it could not mask is not written, and the call is counted all the same
+            text = f"(its text is left out, for it could not be masked: {type(error).__name__})" if text else ""
+        text = mask(clean(text))
         return clip(tidy(text.replace("\n", " ")), _TEXT_BYTES)
 
     def _state(self) -> State:

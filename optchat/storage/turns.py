@@ -48,5 +48,5 @@ def _walk(index: Index, session: int | None, at: int, *, back: bool) -> Iterator
         yield from rows
         if len(rows) < step:
             return
-        left -= abs(rows[-1][0] - at) if session is None else step
+        left -= step
         at, step = rows[-1][0], min(step * 8, max(left, 1))
