@@ -32,8 +32,10 @@ _DATE: Final = re.compile(
 )
 _SHOWN_CHARS: Final = 40
 
-_ENDS: Final = re.compile(rb',"(?:crc":[0-9]{1,10}|spare":true)[^0-9,]\Z', re.DOTALL)
-"""How every line of ours ends, whatever its last byte has become."""
+_ENDS: Final = re.compile(
+    rb'(?:[0-9]{4,10}|,"crc":.{1,30}|"spare":true)\}\Z|,"(?:crc":[0-9]{1,10}|spare":true)[^0-9,]\Z', re.DOTALL
+)
+"""How every line of ours ends, also with one of its last bytes damaged."""
 _CONTROL: Final = re.compile(rb"[\x00-\x1f]")
 
 

@@ -13,12 +13,11 @@ import secrets
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
-
 from ..core.captureline import LATEST_ONLY, decode_note, encode_note, key_of
 from ..core.errors import LockTimeoutError, OptchatError
 from ..core.records import BadLineError, Entry
 from . import files, forks
+from .database import DamagedError
 from .index import TURN
 from .log import DayLog, names_near
 
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from .store import Store
 
 Note = dict[str, Any]
+SHORTER: Final = "is gone or shorter than it was"
 _PENDING: Final = "pending-"
 _CLOSE_WAIT_S: Final = 1.0
 LOCK_WAIT_S: Final = 5.0
@@ -133,7 +133,6 @@ class CaptureLog:
 
     def notes(self, type_: str, *, session: str = "", key: str = "", after: int = 0) -> list[Note]:
         """Notes of a type, of one session or with one key, oldest first; each with its ``seq`` if it is in a day file (0: not yet)."""
-        self._follow()
         where, values = ["type = ?", "seq > ?"], [type_, after]
         for column, value in (("session", session), ("key", key)):
             if value:
@@ -142,7 +141,7 @@ class CaptureLog:
         # What is jotted down first: a note on its way into the day file is then seen twice, never not at all.
         jotted = [note for path in self._pending_paths(own=True) for note in _read(path) if note["type"] == type_]
         sql = f"SELECT seq, body FROM notes WHERE {' AND '.join(where)} ORDER BY seq"
-        kept = [orjson.loads(body) | {"seq": seq} for seq, body in self._store.read(lambda index: index.rows(sql, tuple(values)))]
+        kept = self._kept(sql, tuple(values))
         there = {(note["session"], key_of(note)) for note in kept if key_of(note)}
         return kept + [
             note | {"seq": 0}
@@ -152,6 +151,16 @@ class CaptureLog:
             and (note["session"], key_of(note)) not in there
             and not self._is_closed(note)
         ]
+
+    def _kept(self, sql: str, values: tuple[Any, ...]) -> list[Note]:
+        """From the index; asked again where it was made anew meanwhile, because then it holds no notes until they are taken in."""
+        found: list[Note] = []
+        for _ in range(2):
+            looked = self._follow()
+            generation, found = self._store.read(lambda index: (index.generation(), _decoded(index.rows(sql, values))))
+            if generation == looked:
+                break
+        return found
 
     def last_seq(self) -> int:
         """The number of the newest note in the day files."""
@@ -189,28 +198,35 @@ class CaptureLog:
             return
         now = self._store.clock()
         dated = [{"type": note["type"], "session": note["session"], "date": now.isoformat(timespec="seconds")} | note for note in notes]
-        spots = self._log.append([encode_note(note) for note in dated], now)
+        lines = [encode_note(note) for note in dated]
+        # The last note of a kind counts, and notes have no numbers: a clock that was put back must not put them before older ones.
+        ((newest,),) = self._store.read(lambda index: index.rows("SELECT max(name) FROM files WHERE room = 'capture'"))
+        spots = self._log.append(lines, now, not_before=newest if files.is_day_file(newest) else "")
         end = spots[-1].offset + spots[-1].length + 1
-        self._store.tell_index(lambda index: _add(index, dated, spots[-1].name, end))
+        self._store.tell_index(lambda index: _add(index, [decode_note(line) for line in lines], spots[-1].name, end))
 
-    def _follow(self) -> None:
-        """Before the first reading, and when the index was made anew: see that all notes are in it."""
+    def _follow(self) -> int:
+        """Before a reading: see that all notes are in the index, if that was made anew. The making of it that was looked at."""
         generation = self._store.read(lambda index: index.generation())
         if generation == self._generation:
-            return
+            return generation
         with contextlib.suppress(LockTimeoutError):  # the next reading tries again, and the next commit takes in what is missing
             if self._log.sizes() != self._store.read(lambda index: index.known("capture")):
                 with self._store.locked():
                     self._take_in(everything=True)
             self._generation = generation
+        return generation
 
     def _take_in(self, *, everything: bool = False) -> None:
         """Under the lock: bring into the index what the day files have beyond it; all of them, if the index was made anew."""
         known = self._store.read(lambda index: index.known("capture"))
         names = {*known, *self._log.sizes()} if everything or not known else {*names_near(self._store.clock()), max(known)}
         sizes = {name: self._log.size(name) for name in sorted(names)}
-        if any(size < known.get(name, 0) for name, size in sizes.items()):
+        if shorter := [name for name, size in sizes.items() if size < known.get(name, 0)]:
             self._store.mistrust("a file in capture/ is gone or shorter than it was")
+            # Nothing else would ever show it: notes have neither numbers nor lines that stand on them.
+            for name in shorter:
+                self._store.tell_index(lambda index, day=name: index.note_damage("capture", day, sizes[day], SHORTER))  # type: ignore[misc]
             known, sizes = {}, self._log.sizes()
         for name, size in sizes.items():
             if size > known.get(name, 0):
@@ -285,6 +301,14 @@ def _read(path: Path) -> list[Note]:
     return notes
 
 
+def _decoded(rows: list[tuple[int, bytes]]) -> list[Note]:
+    """Notes out of the index, each with its number. Their checksums are kept there too: a damaged page can hold anything."""
+    try:
+        return [decode_note(body) | {"seq": seq} for seq, body in rows]
+    except BadLineError as error:
+        raise DamagedError(f"index.sqlite is damaged: a note in it {error}") from error
+
+
 def _add(index: Index, notes: list[Note], name: str, end: int) -> None:
     """Bring the notes of a day file up to ``end`` into the index's tables, but for settled turns and what is out of date."""
     for note in notes:
@@ -293,7 +317,7 @@ def _add(index: Index, notes: list[Note], name: str, end: int) -> None:
         index.write(
             "INSERT INTO notes (session, type, key, body) SELECT ?1, ?2, ?3, ?4 WHERE ?3 = '' "
             "OR NOT EXISTS (SELECT 1 FROM notes WHERE session = ?1 AND type = ?2 AND key = ?3)",
-            [(note["session"], note["type"], key_of(note), orjson.dumps(note))],
+            [(note["session"], note["type"], key_of(note), encode_note(note)[:-1])],
         )
     turns = [(TURN + note["turn"], note.get("id") or -1) for note in notes if note["type"] in ("bind", "settled") and note.get("turn")]
     index.write("INSERT OR IGNORE INTO uids VALUES (?, ?)", turns)

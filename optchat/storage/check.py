@@ -63,7 +63,7 @@ def check(
     with Snapshot(store.root / "index.sqlite") as snapshot, WordsCheck(search.path, searchable) as words:
         checker.look_at_index(snapshot)
         noted = NotesCheck(notes.log, report)
-        noted.read(checker.known)
+        noted.read(checker.known, checker.remembered)
         checker.read_messages(snapshot, words, noted)
         checker.read_nodes()
         checker.compare_index(snapshot, noted)
@@ -87,6 +87,7 @@ class _Checker:
         self.progress = progress
         self.report = Report()
         self.known: dict[tuple[str, str], int] | None = None  # None: the index does not say, so all there is counts
+        self.remembered: list[str] = []  # damage the index has noted
         self.logged = array("q")  # by message id, a print of what the index should say of it; -1 where there is none
         self.indexed = array("q")  # the same, of what it says
         self.built: dict[int, array[int]] = {}  # by level, then index: the same of nodes
@@ -113,6 +114,7 @@ class _Checker:
             for fault in snapshot.faults():
                 self.report.disagreements.add(f"index.sqlite is damaged: {fault}")
             self.known = snapshot.known()
+            self.remembered = snapshot.damage()
             for id_, lost, said in snapshot.messages():
                 if id_ > len(self.indexed) + ID_JUMP_MAX:
                     self.report.disagreements.add(f"index.sqlite has a message {id_}, far beyond the log")
@@ -201,7 +203,7 @@ class _Checker:
             self.report.notes.add(f"{text}; it was built again")
 
     def _add_broken(self, text: str, piece: Piece) -> None:
-        if not piece.ended or oddities.is_cut(piece.line):
+        if oddities.is_cut(piece.line):
             self.report.notes.add(f"{text} (cut by a crash before it was acknowledged; stepped over)")
             return
         claim = _CLAIM.match(piece.line)
@@ -226,9 +228,7 @@ class _Checker:
             for piece in log.scan(name):
                 if self.known is not None and piece.offset >= self.known.get((log.room, name), 0):
                     if not piece.ended:
-                        self.report.notes.add(
-                            f"{log.room}/{name}, byte {piece.offset}: a line cut by a crash before it was acknowledged; stepped over"
-                        )
+                        self._add_tail(f"{log.room}/{name}, byte {piece.offset}", piece)
                     break  # logged since, or being written this moment
                 if piece.line.strip():
                     yield name, piece, bad
@@ -238,6 +238,13 @@ class _Checker:
             if self._unchecked:
                 self.report.notes.add(f"{log.room}/{name}: {self._unchecked} lines have no checksum, so that damage in them may not show")
         self.progress("check", min(self._done, self._todo), self._todo)
+
+    def _add_tail(self, where: str, piece: Piece) -> None:
+        """What no newline ends. In the log the ids show whether it was ever acknowledged, in the tree nothing but its form."""
+        if where.startswith("tree/") and not oddities.is_cut(piece.line):
+            self._broken.setdefault(None, []).append(f"{where}: is not JSON")
+        else:
+            self.report.notes.add(f"{where}: a line cut by a crash before it was acknowledged; stepped over")
 
     def _settle(self, bad: list[tuple[str, bool]], *, harmless: bool) -> None:
         for text, ended in bad:

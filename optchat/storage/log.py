@@ -45,14 +45,16 @@ class DayLog:
         self.directory = directory
         self.room = directory.name
 
-    def append(self, lines: list[bytes], now: datetime) -> list[Spot]:
+    def append(self, lines: list[bytes], now: datetime, *, not_before: str = "") -> list[Spot]:
         """Append lines (each with its newline) to today's file as one write and one fsync; where each came to lie.
+
+        ``not_before``: the earliest day file to use, for lines whose order is that of the files.
 
         Raises:
             StoreError: none of them was added.
 
         """
-        name = day_name(now)
+        name = max(day_name(now), not_before)
         offset = files.append(self.directory / name, b"".join(lines))
         spots = []
         for line in lines:

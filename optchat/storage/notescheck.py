@@ -9,16 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
-from ..core.captureline import LATEST_ONLY, decode_note, key_of
+from ..core.captureline import LATEST_ONLY, decode_note, encode_note, key_of
 from ..core.oddities import is_cut
 from ..core.records import BadLineError
 from . import files
+from .capture import SHORTER
 from .index import TURN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from .findings import Report
@@ -47,8 +46,14 @@ class NotesCheck:
         """A message in the log says that this turn is over."""
         self._told.discard(turn)
 
-    def read(self, known: dict[tuple[str, str], int] | None) -> None:
-        """Every line of the day files up to where the index knows them, and of the files of notes that are on their way there."""
+    def read(self, known: dict[tuple[str, str], int] | None, damage: Iterable[str]) -> None:
+        """Every line of the day files up to where the index knows them, and of the files of notes that are on their way there.
+
+        ``damage``: what the index remembers of it. That a whole file has gone shows nowhere else.
+        """
+        for text in damage:
+            if text.startswith("capture/") and text.endswith(SHORTER):
+                self._report.damage.add(text)
         for name in self._log.sizes():
             end = None if known is None else known.get((self._log.room, name), 0)
             self._read_file(self._log.path(name), end, self._take)
@@ -82,26 +87,22 @@ class NotesCheck:
 
     def _read_file(self, path: Path, end: int | None, take: Callable[[dict[str, Any]], None]) -> None:
         for piece in files.scan(path):
-            if end is not None and piece.offset >= end:
-                if not piece.ended:
-                    self._cut(path, piece.offset)
-                break  # noted since, or being written this moment
+            if end is not None and piece.offset >= end and piece.ended:
+                break  # noted since
             if not piece.line.strip():
                 continue  # nothing, or something that was redacted as a whole
             try:
                 take(decode_note(piece.line))
             except BadLineError as error:
-                if not piece.ended or is_cut(piece.line):
-                    self._cut(path, piece.offset)
+                where = f"capture/{path.name}, byte {piece.offset}"
+                if is_cut(piece.line):
+                    self._report.notes.add(f"{where}: a line cut by a crash before it was acknowledged; stepped over")
                 else:
-                    self._report.damage.add(f"capture/{path.name}, byte {piece.offset}: {error}")
-
-    def _cut(self, path: Path, offset: int) -> None:
-        self._report.notes.add(f"capture/{path.name}, byte {offset}: a line cut by a crash before it was acknowledged; stepped over")
+                    self._report.damage.add(f"{where}: {error}")
 
     def _take(self, note: dict[str, Any]) -> None:
         session, type_, key = note["session"], note["type"], key_of(note)
-        mark = _print(session, type_, key, orjson.dumps(note))
+        mark = _print(session, type_, key, encode_note(note)[:-1])
         if type_ in LATEST_ONLY:
             self._latest[session, type_] = mark
         elif key:

@@ -66,6 +66,11 @@ class Snapshot:
         """(session, type, key, body) of every note about a session."""
         return self._rows("SELECT session, type, key, body FROM notes", lambda *row: all(isinstance(part, (str, bytes)) for part in row))
 
+    def damage(self) -> list[str]:
+        """What ``Index.damage`` would say."""
+        rows = self._rows("SELECT room, name, offset, reason FROM damage ORDER BY id", lambda *_: True)
+        return [f"{room}/{name}, byte {offset}: {reason}" for room, name, offset, reason in rows]
+
     def id_of(self, uid: str) -> int | None:
         """What ``Index.id_of`` would say."""
         return next((id_ for (id_,) in self._rows("SELECT id FROM uids WHERE uid = ?", lambda _: True, (uid,))), None)
