@@ -98,8 +98,8 @@ def fault(line: str, ground: Ground) -> Fault | None:
 # ---- size, kinds, facts
 
 
-def _empty(line: str, _: Ground) -> Fault | None:
-    return None if any(map(str.isalnum, line)) else Fault("empty")
+def _empty(line: str, ground: Ground) -> Fault | None:
+    return None if any(map(str.isalnum, _body(line, ground))) else Fault("empty")
 
 
 def _far_too_long(line: str, ground: Ground) -> Fault | None:
