@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .commands.progress import Bars
+    from .compaction.calls import Model
     from .memory import Memory
 
 DESCRIPTION = "Endless memory for Hermes Agent: every message kept word for word, one fixed-budget view of all of it."
@@ -38,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if getattr(args, "optchat_action", None) is None:
         parser.print_help(sys.stderr)
         return EXIT_USAGE
-    return optchat_command(args)
+    return _run(args)
 
 
 def register_cli(parser: argparse.ArgumentParser) -> None:
@@ -66,13 +67,19 @@ def register_cli(parser: argparse.ArgumentParser) -> None:
     search.add_argument("--newest", action="store_true", help="newest first instead of best first")
     taken = command("import", "take in a JSONL file, a Hermes state.db or an OptMem LOG.txt; twice adds nothing", facts=True)
     taken.add_argument("file", metavar="FILE")
-    command("compact", "build all lines that are not built yet, now", facts=True)
+    command("compact", "build all lines that are not built yet, now; inside Hermes with its model, where one is to write", facts=True)
     command("check", "read everything and report damage", facts=True)
     demo = command("demo", "show on a sample conversation what this is")
     demo.add_argument("--keep", action="store_true", help="keep the sample memory to look around in it")
 
 
 def optchat_command(args: argparse.Namespace) -> int:
+    """Run a command inside Hermes, which has parsed it and calls this by its name; its exit status."""
+    args.in_hermes = True
+    return _run(args)
+
+
+def _run(args: argparse.Namespace) -> int:
     """Run the command that was parsed; its exit status. Prints one line for whatever goes wrong, never a traceback."""
     _accept_any_text(sys.stdout)
     _accept_any_text(sys.stderr)
@@ -169,11 +176,21 @@ def _open(args: argparse.Namespace, *, bars: Bars, create: bool = False) -> Memo
         raise StoreError(f"there is no memory in {home} yet", path=home, hint=f"{start}. To see one: optchat demo")
     from .memory import Memory
 
-    memory = Memory.open(root, compact=False, progress=bars)
+    memory = Memory.open(root, compact=False, progress=bars, model=_model(args, root))
     if args.optchat_action != "status":  # which shows them among its facts
         for warning in memory.warnings:
             _complain(f"{root / 'config.json'}: {warning}")
     return memory
+
+
+def _model(args: argparse.Namespace, root: Path) -> Model | None:
+    """The host's model, for what builds or counts its lines. Outside of the host there is none, also where one is named in there."""
+    if not getattr(args, "in_hermes", False) or args.optchat_action not in ("compact", "status"):
+        return None
+    from .hermes.calling import model_of
+    from .memory import load_settings
+
+    return model_of(load_settings(root)[0], root.parent)
 
 
 def _facts(args: argparse.Namespace, facts: dict[str, Any], text: str) -> None:

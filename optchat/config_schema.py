@@ -51,8 +51,8 @@ FIELDS: tuple[Field, ...] = (
         "auto",
         "who writes the lines of the view",
         choices=(
-            ("auto", "the model named in auxiliary.optchat_compact; without one, this machine, free of cost"),
-            ("model", "always a model; without one named, the main model, at its price"),
+            ("auto", "the model named in Hermes' auxiliary.optchat_compact; without one, this machine, free of cost"),
+            ("model", "always a model; without one named, your main model, at its price"),
             ("local", "always this machine"),
         ),
         group="Summaries",

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from optchat import cli
+from optchat.compaction.calls import Model, ModelDownError, Reply
 from optchat.core.records import Entry
+from optchat.core.settings import Settings
 from optchat.hermes import tools
 from optchat.memory import Memory
 
@@ -129,6 +131,39 @@ def test_status_says_what_to_do_about_a_backlog_and_bad_settings(tmp_path, capsy
     assert any("optchat compact" in row for row in complaints)
     assert any("node_bytes" in row for row in complaints)
     assert any("colour" in row for row in complaints)
+
+
+def test_status_tells_what_the_model_costs_and_why_it_rests(home, capsys):
+    asked = []
+
+    def ask(request, other):
+        asked.append(request)
+        if len(asked) > 1:
+            raise ModelDownError("cannot use small-1: its account has no credit left")
+        return Reply("user: word after word", tokens_in=1200, tokens_out=30, cached=800)
+
+    settings = Settings(summarizer="model", compact_jobs=1)
+    with Memory.open(home / "optchat", settings, compact=False, model=Model("small-1", ask)) as memory:
+        memory.record([Entry(kind="user", text="word " * 300, session="s9"), Entry(kind="talk", text="phrase " * 300, session="s9")])
+        memory.settle(5)
+
+    _, out, _ = in_process(capsys, "status", "--home", home)
+
+    rows = dict(row.split(maxsplit=1) for row in out.splitlines() if row and not row.startswith("!"))
+    assert rows["calls"] == "2 today, 2 in all"
+    assert "tokens today 1,200 in (800 from a cache), 30 out" in out
+    assert "paused: cannot use small-1: its account has no credit left" in rows["model"]
+
+
+def test_outside_of_hermes_a_line_only_a_model_may_write_waits_and_compact_says_so(tmp_path, capsys):
+    with Memory.open(tmp_path / "optchat", compact=False) as memory:
+        memory.record([Entry(kind="user", text="word " * 300), Entry(kind="echo", text="row " * 300)])
+    (tmp_path / "optchat" / "config.json").write_text('{"summarizer": "model"}')
+
+    status, out, _ = in_process(capsys, "compact", "--home", tmp_path)
+
+    assert (status, "built 1 line; 1 still wait: no model can be reached from here" in out) == (1, True)
+    assert "hermes optchat compact" in in_process(capsys, "status", "--home", tmp_path)[1]
 
 
 def test_status_as_json_holds_the_same_facts(home, capsys):

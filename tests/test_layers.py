@@ -23,7 +23,7 @@ RANKS = {
     "commands": 4,
     "config_schema": 4,
     "hermes": 5,
-    "cli": 5,
+    "cli": 6,  # run inside the host it takes the model from there
 }
 """A module may import from its own room and from rooms of a lower rank. Rooms of one rank do not know each other."""
 

@@ -142,8 +142,8 @@ def test_register_gives_a_provider_and_names_the_task_where_it_can(provider_clas
             self.provider = provider
 
     class Newer(Older):
-        def register_auxiliary_task(self, key, *, display_name, description):
-            self.task = (key, display_name, description)
+        def register_auxiliary_task(self, key, *, display_name, description, defaults):
+            self.task = (key, display_name, description, defaults)
 
     older, newer = Older(), Newer()
     optchat.register(older)
@@ -151,6 +151,7 @@ def test_register_gives_a_provider_and_names_the_task_where_it_can(provider_clas
 
     assert older.provider.name == "optchat"
     assert newer.task[0] == "optchat_compact"
+    assert newer.task[3]["timeout"] >= 120, "a view of the memory is long to read for a model on the user's own machine"
     assert older.provider is not newer.provider
 
 

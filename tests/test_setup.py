@@ -220,10 +220,14 @@ def test_ctrl_c_activates_nothing(monkeypatch, tmp_path, saved):
 @pytest.mark.parametrize(
     ("summarizer", "config", "told"),
     [
-        ("auto", {}, "free of cost, nothing is sent anywhere"),
+        ("auto", {}, "free of cost; nothing is sent anywhere"),
         ("auto", {"auxiliary": {"optchat_compact": {"model": "auto"}}}, "No model is named"),
-        ("auto", {"auxiliary": {"optchat_compact": {"model": "tiny-1"}}}, "The model tiny-1 is named for writing lines"),
-        ("model", {}, "MAIN model writes the lines, at its price"),
+        ("auto", {"auxiliary": {"optchat_compact": {"model": "tiny-1"}}}, "The model tiny-1 writes the lines (auxiliary.optchat_compact)"),
+        ("auto", {"auxiliary": {"optchat_compact": {"model": "tiny-1"}}}, "at most 5,000,000 tokens a day"),
+        ("auto", {}, "hermes config set auxiliary.optchat_compact.model NAME"),
+        ("model", {"model": {"default": "huge-9"}}, "your MAIN model huge-9 writes them, at its price"),
+        ("model", {"model": "huge-9"}, "your MAIN model huge-9 writes them, at its price"),
+        ("model", {}, "your MAIN model writes them, at its price"),
         ("local", {"auxiliary": {"optchat_compact": {"model": "tiny-1"}}}, "on this machine, free of cost (summarizer: local)"),
     ],
 )
@@ -231,6 +235,13 @@ def test_setup_says_who_writes_the_lines(monkeypatch, tmp_path, saved, summarize
     configuration.save_config({"summarizer": summarizer}, str(tmp_path))
 
     assert told in run(monkeypatch, tmp_path, "", config=config)
+
+
+@pytest.mark.parametrize(("limit", "told"), [(1_000, "at most 1,000 tokens a day"), (0, "without a limit for a day")])
+def test_setup_says_how_much_a_model_may_cost_a_day(monkeypatch, tmp_path, saved, limit, told):
+    configuration.save_config({"compact_tokens_per_day": limit}, str(tmp_path))
+
+    assert told in run(monkeypatch, tmp_path, "", config={"auxiliary": {"optchat_compact": {"model": "tiny-1"}}})
 
 
 @pytest.mark.parametrize("config", [None, [], {"auxiliary": None}, {"auxiliary": {"optchat_compact": "x"}}, {"auxiliary": {"optchat_compact": {"model": 3}}}])

@@ -21,12 +21,47 @@ def status_text(facts: dict[str, Any]) -> str:
         ("view", f"{facts['view_chars']:,} of {facts['view_budget_chars']:,} characters, {_count(facts['view_lines'], 'line')}"),
         ("full text", _full_text(facts["full_text_behind"])),
         ("summarizer", str(facts["summarizer"])),
+        *model_rows(facts["model"]),
         ("compactor", str(facts["compactor"])),
         ("on disk", _disk(facts["bytes_on_disk"])),
     ]
     advice = list(_advice(facts))
     text = "\n".join(f"{name:<12} {value}" for name, value in rows)
     return text + ("\n\n" + "\n".join(f"! {line}" for line in advice) if advice else "")
+
+
+def model_rows(model: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the model that writes lines has cost and has still to do, as label and text; nothing where there never was one."""
+    if not (model.get("name") or model.get("paused")):
+        return []
+    rows = [
+        ("model", f"paused: {model['paused']}" if model["paused"] else "ready"),
+        ("calls", f"{model['calls_today']:,} today, {model['calls']:,} in all"),
+        ("tokens today", _tokens(model, "_today")),
+        ("tokens ever", f"{_tokens(model, '')}; {model['tokens_per_message']:,} per message"),
+        ("backlog", _backlog(model["backlog"], model["seconds_left"])),
+    ]
+    if model["retained"] or model["not_retained"]:
+        rows.append(("turns judged", f"{model['retained']:,} worth its lines, {model['not_retained']:,} not"))
+    return rows
+
+
+def _tokens(model: dict[str, Any], when: str) -> str:
+    return f"{model['tokens_in' + when]:,} in ({model['tokens_cached' + when]:,} from a cache), {model['tokens_out' + when]:,} out"
+
+
+def _backlog(lines: int, seconds: float | None) -> str:
+    if not lines:
+        return "no line to write"
+    return f"{_count(lines, 'line')} to write" + (f", for about {_span(seconds)}" if seconds is not None else "")
+
+
+def _span(seconds: float) -> str:
+    """A time to wait, as coarse as it is guessed."""
+    for size, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
+        if seconds >= 2 * size:
+            return _count(round(seconds / size), unit)
+    return _count(max(1, round(seconds)), "second")
 
 
 def _messages(facts: dict[str, Any]) -> str:
@@ -56,7 +91,11 @@ def _advice(facts: dict[str, Any]) -> Iterable[str]:
     if facts["last_error"]:
         yield f"last error: {facts['last_error']}"
     working = facts["compactor"] in ("this process", "another process")
-    if facts["lines_ready"] and not working:
+    dear = facts["model"]["backlog"]
+    if dear and dear == facts["lines_ready"]:
+        if not working:
+            yield f"{_count(dear, 'line')} can be written by the model while Hermes runs. To do it now: hermes optchat compact"
+    elif facts["lines_ready"] and not working:
         yield f"{_count(facts['lines_ready'], 'line')} can be built: Hermes does it while it runs. To do it now: optchat compact"
     elif facts["full_text_behind"] and not working:
         yield "search does not know the newest messages yet. To bring it up to date: optchat compact"
@@ -66,7 +105,8 @@ def compacted_text(facts: dict[str, Any], status: dict[str, Any]) -> str:
     """What one run of the compactor did."""
     if facts["complete"]:
         return f"built {_count(facts['built'], 'line')}; all {facts['lines']:,} lines are there"
-    why = f": {status['last_error']}" if status["last_error"] else ""
+    reason = status["model"]["paused"] or status["last_error"]
+    why = f": {reason}" if reason else ""
     return f"built {_count(facts['built'], 'line')}; {status['lines_ready']:,} still wait{why}. Run: optchat status"
 
 

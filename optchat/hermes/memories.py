@@ -77,9 +77,7 @@ def borrow(root: Path, borrower: object, *, compact: bool) -> Loan:
         finished = _collect()
         shared = _shared.get(key)
         if shared is None:
-            from ..memory import Memory  # late: what it needs may only just have been installed
-
-            shared = _shared[key] = _Shared(Memory.open(root, compact=compact))
+            shared = _shared[key] = _Shared(open_memory(root, compact=compact))
         shared.borrowers += 1
         loan = Loan(key, shared.memory)
     _close(finished)
@@ -87,6 +85,20 @@ def borrow(root: Path, borrower: object, *, compact: bool) -> Loan:
     # included: it only leaves a note for the next who passes.
     weakref.finalize(borrower, _dropped.append, loan).atexit = False
     return loan
+
+
+def open_memory(root: Path, *, compact: bool) -> Memory:
+    """The memory of a directory, with the model its profile has for lines.
+
+    Raises:
+        OptchatError: it cannot be opened.
+
+    """
+    from ..memory import Memory, load_settings  # late: what they need may only just have been installed
+    from .calling import model_of
+
+    # The first to borrow decides for all: they have the directory, and so the profile, in common.
+    return Memory.open(root, compact=compact, model=model_of(load_settings(root)[0], root.parent))
 
 
 def _collect() -> list[Memory | None]:

@@ -13,18 +13,18 @@ from typing import TYPE_CHECKING, Any, Final
 from ..config_schema import FIELDS, Field
 from ..core.errors import OptchatError
 from . import configuration, dependencies
-from .model import TASK, named_model
+from .model import TASK, main_model, named_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _TRIES: Final = 3
 
-_SNIPPET: Final = f"""\
-    auxiliary:
-      {TASK}:
-        provider: auto            # your main provider; or openrouter, anthropic, custom, ...
-        model: some-small-model   # its name as that provider spells it"""
+_NAMING: Final = f"""\
+    hermes config set auxiliary.{TASK}.provider auto    # your main provider; or openrouter, anthropic, ...
+    hermes config set auxiliary.{TASK}.model NAME       # as that provider spells it
+
+  Hermes may call these keys unknown; it keeps them and reads them. A running gateway takes them up when it is restarted."""
 
 
 def run(hermes_home: str, config: dict[str, Any], say: Callable[[str], None] = print) -> None:
@@ -102,23 +102,31 @@ def _ask(field: Field, current: Any, say: Callable[[str], None]) -> Any:
 def _who_writes(hermes_home: str, config: dict[str, Any]) -> str:
     """What is in force for the lines of the view, and what the user may want to do about it."""
     try:
-        chosen = configuration.read_config(hermes_home).get("summarizer", "auto")
+        stored = configuration.read_config(hermes_home)
     except OptchatError:
-        chosen = "auto"  # the settings cannot be read, which has been said; the default is in force
-    model = named_model(config)
+        stored = {}  # the settings cannot be read, which has been said; the defaults are in force
+    chosen, model = stored.get("summarizer", "auto"), named_model(config)
     if chosen == "local":
         return "  Lines are written on this machine, free of cost (summarizer: local)."
     if model:
-        return f"  The model {model} is named for writing lines (auxiliary.{TASK})."
-    price = (
-        "  Until then your MAIN model writes the lines, at its price (summarizer: model)."
-        if chosen == "model"
-        else "  Until then lines are written on this machine: free of cost, nothing is sent anywhere, plainer than a model's."
-    )
+        return f"  The model {model} writes the lines (auxiliary.{TASK}).\n{_limits(stored)}"
+    if chosen == "model":
+        main = f" {name}" if (name := main_model(config)) else ""
+        return (
+            f"  No model is named for writing lines: your MAIN model{main} writes them, at its price (summarizer: model).\n"
+            f"{_limits(stored)}\n  To name a small, cheap one in its place:\n\n{_NAMING}"
+        )
     return (
-        "  No model is named for writing lines. To name a small, cheap one, add this to config.yaml\n"
-        f"  (under its `auxiliary:` line, where it has one):\n\n{_SNIPPET}\n\n{price}"
+        "  No model is named for writing lines: they are written on this machine, free of cost; nothing is sent anywhere, and they\n"
+        f"  are plainer than a model's. To have a small, cheap one write them:\n\n{_NAMING}"
     )
+
+
+def _limits(stored: dict[str, Any]) -> str:
+    """What is sent to a model, and how much a day."""
+    limit = stored.get("compact_tokens_per_day", 5_000_000)
+    most = f"at most {limit:,} tokens a day" if isinstance(limit, int) and limit > 0 else "without a limit for a day"
+    return f"  What you and your agent say is sent to it, known secrets masked, {most}. Tool output is summed up here."
 
 
 def _activate(config: dict[str, Any]) -> None:

@@ -23,16 +23,18 @@ def rows(hermes_home: str | Path) -> dict[str, str]:
         return {**shown, "not available": lacking}
     if not root.is_dir():
         return {**shown, "messages": "0 (nothing has been said yet)", "model named for lines": _model()}
-    from ..memory import Memory
+    from .memories import open_memory
 
     try:
-        with Memory.open(root, compact=False) as memory:
+        with open_memory(root, compact=False) as memory:
             return {**shown, **_rows(memory.status()), "model named for lines": _model()}
     except OptchatError as error:
         return {**shown, "not readable": str(error)}
 
 
 def _rows(status: dict[str, Any]) -> dict[str, str]:
+    from ..commands.show import model_rows
+
     backlog = f"{status.get('lines_ready', 0):,} lines"
     if behind := status.get("full_text_behind"):
         backlog += f", {behind:,} messages for the full text"
@@ -43,6 +45,7 @@ def _rows(status: dict[str, Any]) -> dict[str, str]:
         "last append": str(status.get("last_append") or "never"),
         "last error": str(status.get("last_error") or "none"),
         "lines written by": str(status.get("summarizer") or "unknown"),
+        **dict(model_rows(status.get("model") or {})),
     }
     for number, warning in enumerate(status.get("warnings") or (), start=1):
         shown[f"warning {number}"] = str(warning)

@@ -41,7 +41,7 @@ def test_setup_installs_asks_and_activates(bare_home):
 
     assert "Memory provider: optchat" in done.stdout, done.stdout + done.stderr
     assert "No model is named for writing lines" in done.stdout
-    assert "optchat_compact:" in done.stdout
+    assert "hermes config set auxiliary.optchat_compact.model" in done.stdout
     assert json.loads((bare_home.memory / "config.json").read_text()) == {"view_budget_chars": 24000, "platforms_off": ["telegram", "cron"]}
     status = bare_home.hermes("memory", "status").stdout
     assert "available ✓" in status
@@ -71,9 +71,21 @@ def test_setup_without_a_console_takes_the_defaults_and_writes_no_file(home):
     done = home.hermes("memory", "setup", "optchat", stdin="")
 
     assert "Memory provider: optchat" in done.stdout
-    assert "The model aux-model is named for writing lines" in done.stdout
+    assert "The model aux-model writes the lines" in done.stdout
     assert not (home.memory / "config.json").exists()
     assert "← active" in home.hermes("memory", "status").stdout
+
+
+def test_the_commands_setup_prints_name_a_model(home):
+    home.configure(provider="optchat", auxiliary=False)
+    told = home.hermes("memory", "setup", "optchat", stdin="").stdout
+    commands = [line.partition("#")[0].split() for line in told.splitlines() if line.strip().startswith("hermes config set")]
+
+    for command in commands:
+        home.hermes(*(("small-1" if word == "NAME" else word) for word in command[1:]))
+
+    assert len(commands) == 2
+    assert "model named for lines: small-1" in home.hermes("memory", "status").stdout
 
 
 def test_a_bad_answer_is_asked_again_and_a_broken_file_is_left_alone(home):
