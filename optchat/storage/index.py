@@ -217,6 +217,10 @@ class Index(Reading):
         if changed.rowcount != 1:
             raise DamagedError(f"{self.path} is damaged: it has forgotten {room}/{name}", path=self.path)
 
+    def set_last(self, name: str) -> None:
+        """Say which day file messages are about to be written to; in a transaction of its own, before they are."""
+        self._writer.execute("INSERT INTO meta VALUES ('last', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value", (name,))
+
     def note_damage(self, room: str, name: str, offset: int, reason: str) -> None:
         """Remember a line that was stepped over."""
         self._writer.execute("INSERT INTO damage (room, name, offset, reason) VALUES (?, ?, ?, ?)", (room, name, offset, reason))

@@ -29,6 +29,9 @@ _STATE: Final = """
 SELECT '', (SELECT value FROM meta WHERE key = 'generation'), (SELECT max(id) FROM messages)
 UNION ALL SELECT room, name, known FROM files WHERE room = 'main' AND name IN (?1, ?2, ?3)
 UNION ALL SELECT room, name, known FROM files WHERE room = 'tree' AND name = ?2
+UNION ALL SELECT 'last', value, 0 FROM meta WHERE key = 'last'
+UNION ALL SELECT 'main', m.value, coalesce(f.known, 0) FROM meta m LEFT JOIN files f ON f.room = 'main' AND f.name = m.value
+                                                            WHERE m.key = 'last'
 UNION ALL SELECT * FROM (SELECT room, name, known FROM files WHERE room = 'main' ORDER BY name DESC LIMIT 1)
 UNION ALL SELECT * FROM (SELECT room, name, known FROM files WHERE room = 'tree' ORDER BY name DESC LIMIT 1)
 """
@@ -65,14 +68,17 @@ class Reading:
     def state(self, near: tuple[str, str, str]) -> State:
         """What an append has to know, in one question however many day files there are.
 
-        ``near``: the day files others may be writing messages to, whose clock or zone differs from ours; the second is ours. Besides
-        them, the newest matter. (A node that another has built and we do not know of costs nothing but its line.)
+        ``near``: the day files others may be writing messages to, whose clock or zone differs a little from ours; the second is ours.
+        Besides them, the newest matter, and the last that was written to, whatever clock that was by. (A node that another has built
+        and we do not know of costs nothing but its line.)
         """
         rows = self._all(_STATE, near)
         generation, top = whole(rows[0][1:], nulls=True)
         known = {("main", name): 0 for name in near} | {("tree", near[1]): 0}
         known.update(((room, day_name(name)), whole((bytes_,))[0]) for room, name, bytes_ in rows[1:])
-        return State(generation or 0, 0 if top is None else top + 1, known)
+        last = next((name for room, name in known if room == "last"), "")
+        known.pop(("last", last), None)
+        return State(generation or 0, 0 if top is None else top + 1, known, last)
 
     def newest(self) -> tuple[int, Spot, int] | None:
         """The newest message that is not lost, where it lies, and the bytes known of its file."""

@@ -43,8 +43,12 @@ class Ready(NamedTuple):
 
 
 class State(NamedTuple):
-    """The index in a nutshell: ``known`` has the bytes taken in of the day files that matter, by (room, name)."""
+    """The index in a nutshell: ``known`` has the bytes taken in of the day files that matter, by (room, name).
+
+    ``last``: the day file of messages that was last written to.
+    """
 
     generation: int
     total: int
     known: dict[tuple[str, str], int]
+    last: str = ""

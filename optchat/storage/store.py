@@ -27,6 +27,7 @@ from ..core.records import (
 )
 from ..core.tree import Place
 from .loader import message_row, node_row
+from .log import day_name
 from .turns import turn_ids
 from .upkeep import LOCK_WAIT_S, End, Upkeep
 
@@ -63,6 +64,8 @@ class Store(Upkeep):
             now = self.clock()
             stamp, first = now.isoformat(timespec="seconds"), self._next_id
             messages = [_placed(entry, first + k, stamp) for k, entry in enumerate(entries[len(landed) :])]
+            if messages:
+                self._announce(day_name(now))
             try:
                 spots = self.main.append([encode_message(message) for message in messages], now)
             except StoreError:

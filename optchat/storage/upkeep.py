@@ -71,6 +71,7 @@ class Upkeep:
         self._closed = False
         self._suspect = False  # the index was found damaged; it is made anew at the next lock
         self._next_id = 0  # under the lock: also where the index could not follow, no number is given twice
+        self._last = ""  # under the lock: the day file the index says was last written to
         self._end = End(0, 0, "", 0)  # how the index stood when it was last seen to end right
         self._near_names = 0, ("", "", "")
         self._torn: dict[tuple[str, str], tuple[int, int]] = {}  # (size, known) of day files that end in a torn line
@@ -180,6 +181,16 @@ class Upkeep:
 
     # -- inside
 
+    def _announce(self, name: str) -> None:
+        """Before messages are written to another day file than the last: say so to all.
+
+        Should this process die between writing them and telling the index, others look for them there, by whatever clock the file
+        was chosen. They would give their numbers to other messages else.
+        """
+        if name != self._last:
+            self.tell_index(lambda index: index.set_last(name))
+            self._last = name
+
     def _must_be_open(self) -> None:
         if self._closed:
             raise StoreError(f"cannot use {self.root}: this memory is closed", path=self.root)
@@ -232,6 +243,7 @@ class Upkeep:
             if (self._index.ok or self._made_by_another()) and not self._suspect:
                 state = self._index.state(self._near())
                 self._notice(state.generation)
+                self._last = state.last
                 if self._ends_right(state) and self._take_in(self._sizes(state, everything=everything), state):
                     return
         except DamagedError as error:
@@ -333,6 +345,7 @@ class Upkeep:
         self._generation = self._index.generation()
         self._next_id = self._index.total()
         self._end = End(self._generation, self._next_id, "", 0)
+        self._last = ""
         self._texts = {}
         self._torn.clear()
 
