@@ -152,7 +152,10 @@ def takes_in(teller):
     store = memory.capture_store()
     text = teller.text("other")
     batch = Batch([Entry(kind="user", text=text, session="o", turn="t1")], gap="summed up", settled=["t2"])
-    teller.do(lambda: store.commit("o", batch, store.news("o", None).mark))
+    since = [store.news("o", None)]
+    while not teller.do(lambda: store.commit("o", batch, since[-1].mark)):  # a first attempt has left something: what it is says the log
+        since.append(store.news("o", None))
+        batch.entries = [entry for entry in batch.entries if entry.text not in [m.text for m in since[-1].messages]]
     teller.sure(text)
     teller.record(memory, 1)
     memory.close()
@@ -206,7 +209,7 @@ def converses(teller):
     if teller.disk:
         teller.disk.heal()
     capture.turn_ended(host.live)
-    teller.sure(*(message["content"] for message in host.live))
+    teller.sure(*texts_in(host.live))
     begun = teller.text("never shown")
     teller.do(lambda: capture.turn_started(begun)) if not teller.disk else capture.turn_started(begun)
     teller.sure(begun)

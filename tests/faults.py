@@ -10,6 +10,7 @@ import contextlib
 import errno
 import os
 import shutil
+import sqlite3
 import sys
 from pathlib import Path
 from unittest import mock
@@ -162,6 +163,13 @@ def disk_error():
     return OSError(errno.EIO, os.strerror(errno.EIO))
 
 
+def _as_sqlite_says_it(error):
+    full = error.errno == errno.ENOSPC
+    said = sqlite3.OperationalError("database or disk is full" if full else "disk I/O error")
+    said.sqlite_errorcode = sqlite3.SQLITE_FULL if full else sqlite3.SQLITE_IOERR_FSYNC
+    return said
+
+
 @contextlib.contextmanager
 def disk(at=None, how=disk_error, *, only=None, for_ever=False, landing=0, late=False, commits=False, layer=Disk):
     """Every file operation of the storage room goes through the `Disk` this gives.
@@ -183,7 +191,12 @@ def disk(at=None, how=disk_error, *, only=None, for_ever=False, landing=0, late=
         return call
 
     def execute(self, sql, *values, real=database.Database.execute):
-        return one._meets("commit", self.path.name, lambda: real(self, sql, *values)) if sql == "COMMIT" else real(self, sql, *values)
+        if sql != "COMMIT":
+            return real(self, sql, *values)
+        try:
+            return one._meets("commit", self.path.name, lambda: real(self, sql, *values))
+        except OSError as error:
+            raise _as_sqlite_says_it(error) from error
 
     with (
         mock.patch.object(database.Database, "execute", execute) if commits else contextlib.nullcontext(),

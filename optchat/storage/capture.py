@@ -120,7 +120,7 @@ class CaptureLog:
                 left = [note for pending in dead for note in pending.read()]
                 # A batch of this session that had to be kept back is part of what its host's list has just brought in again.
                 self._land(note for note in (*left, *own) if note["type"] == "batch" and not (note in own and note["session"] == session))
-                moved = [note for note in (*left, *own) if note["type"] != "batch" and not self._is_closed(note)]
+                moved = [note for note in (*left, *own) if note["type"] != "batch" and not self._is_there(note)]
                 self._append([*moved, *notes])
                 for pending in (*dead, *([self._own] if own and self._own else [])):
                     pending.empty()
@@ -179,6 +179,12 @@ class CaptureLog:
     def _is_closed(self, note: Note) -> bool:
         """Whether a turn that began is in the log or settled."""
         return note["type"] == "draft" and self._store.read(lambda index: index.id_of(TURN + note["token"])) is not None
+
+    def _is_there(self, note: Note) -> bool:
+        """Whether a note need not be moved: its turn is closed, or who moved it was killed before it could take it out of its own file."""
+        asked = note["session"], note["type"], key_of(note)
+        sql = "SELECT 1 FROM notes WHERE session = ? AND type = ? AND key = ?"
+        return self._is_closed(note) or (bool(asked[2]) and bool(self._store.read(lambda index: index.rows(sql, asked))))
 
     def _land(self, batches: Iterable[Note]) -> None:
         """Log what another's or an earlier attempt could not, except what has come into the log since by another way."""

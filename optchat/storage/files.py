@@ -107,6 +107,10 @@ def _file_lock(path: Path, *, by_thread: bool) -> BaseFileLock:
         return FileLock(path, mode=0o600, thread_local=by_thread)
 
 
+TORN: Final = b"\n\n"
+"""Put after a line that has no end: the newline that it lacks, and an empty line, which says that it was cut and never acknowledged."""
+
+
 class Piece(NamedTuple):
     """One line of a file: where it begins, its bytes without the newline, and whether a newline ends it."""
 
@@ -125,7 +129,7 @@ def make_dir(path: Path) -> None:
 
     """
     try:
-        path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _make_durable(path)
         if stat.S_IMODE(path.stat().st_mode) & 0o077:
             path.chmod(0o700)
         with os.scandir(path) as entries:
@@ -138,6 +142,20 @@ def make_dir(path: Path) -> None:
         raise
     except OSError as error:
         raise _failed("cannot make", path, error) from error
+
+
+def _make_durable(path: Path) -> None:
+    """Make a directory, and what leads to it, so that a power cut cannot take it away with all that was logged in it."""
+    if not path.exists():
+        if not path.parent.exists():
+            _make_durable(path.parent)
+        path.mkdir(exist_ok=True, mode=0o700)
+    with os.scandir(path) as entries:
+        if any(True for _ in entries):
+            return
+    # Empty: just made, perhaps by a process that was killed before it came to this. A parent may be closed to our eyes and not ours.
+    with contextlib.suppress(PermissionError):
+        _sync_dir(path.parent)
 
 
 def _refuse_link(directory: Path, entry: os.DirEntry[str]) -> None:
@@ -185,7 +203,7 @@ def make_private(path: Path) -> None:
 def append(path: Path, data: bytes) -> int:
     """Append to a file and return, once it is on the disk, the offset at which ``data`` begins.
 
-    A torn tail left by a crash is ended with a newline first, so that it cannot swallow the first new line.
+    A torn tail left by a crash is ended first, so that it cannot swallow the first new line.
 
     Raises:
         StoreError: nothing was added, as far as the disk lets us say so; the same data may be appended again.
@@ -197,12 +215,12 @@ def append(path: Path, data: bytes) -> int:
         raise _failed("cannot append to", path, error) from error
     try:
         before = os.fstat(file).st_size
-        lead = b"\n" if before and _last_byte(file, before) != b"\n" else b""
+        lead = TORN if before and _last_byte(file, before) != b"\n" else b""
         try:
+            if not before:  # and not afterwards: killed in between, we would leave a file whose name nobody makes durable any more
+                _sync_dir(path.parent)
             _write_all(file, lead + data)
             os.fsync(file)
-            if not before:
-                _sync_dir(path.parent)
         except BaseException:
             _cut_back(file, before)
             raise

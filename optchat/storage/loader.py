@@ -45,7 +45,11 @@ class Loader:
         add = self.index.add_messages if log.room == "main" else self.index.add_nodes
         rows: list[MessageRow] | list[NodeRow] = []
         known = offset
+        spoilt: tuple[bytes, BadLineError] | None = None
         for piece in log.scan(name, offset):
+            if spoilt and piece.line:  # an empty line says that the one before was cut by a crash: no message had its number
+                self._claim(*spoilt)
+            spoilt = None
             try:
                 if piece.line:
                     rows.append(read(piece.line, Spot(name, piece.offset, len(piece.line))))  # type: ignore[arg-type]
@@ -53,7 +57,7 @@ class Loader:
                 if not piece.ended:
                     break
                 if log.room == "main":
-                    self._claim(piece.line, error)
+                    spoilt = piece.line, error
                 self.index.note_damage(log.room, name, piece.offset, str(error))
             known = piece.offset + len(piece.line) + piece.ended
             if len(rows) >= _ROWS_AT_ONCE:
@@ -61,6 +65,8 @@ class Loader:
                 rows.clear()
                 if progress:
                     progress(known)
+        if spoilt:
+            self._claim(*spoilt)
         add(rows, log.room, ready_too=self.ready)  # type: ignore[arg-type]
         self.index.set_known(log.room, name, known)
         return known
