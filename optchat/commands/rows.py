@@ -118,16 +118,24 @@ def iso_date(value: object) -> str:
     """
     try:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
-            seconds = value / 1000 if value > 100_000_000_000 else value
-            return datetime.fromtimestamp(seconds, UTC).astimezone().isoformat(timespec="milliseconds")
+            seconds = value / 1000 if abs(value) > 100_000_000_000 else value
+            return _local(datetime.fromtimestamp(seconds, UTC)).isoformat(timespec="milliseconds")
         if isinstance(value, str) and value:
             if re.fullmatch(r"\d{9,13}(\.\d+)?", value):
                 return iso_date(float(value))
             date = datetime.fromisoformat(value)
-            return value if date.tzinfo and value[10:11] == "T" else date.astimezone().isoformat()
+            return value if date.tzinfo and value[10:11] == "T" else _local(date).isoformat()
     except (ValueError, OverflowError, OSError):
         return ""
     return ""
+
+
+def _local(date: datetime) -> datetime:
+    """The same moment in local time. The first and last days of the calendar have none: said as now, they would be far off."""
+    try:
+        return date.astimezone()
+    except (ValueError, OverflowError, OSError):
+        return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
 def _word(row: Mapping[str, Any], *names: str) -> str:
