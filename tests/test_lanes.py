@@ -69,7 +69,7 @@ class World:
     def begin(self):
         """What the compactor does at each step; the places begun."""
         before = set(self.lanes._flying)
-        self.lanes.begin(changed=True)
+        self.lanes.begin()
         return [place for place in self.lanes._flying if place not in before]
 
     def land(self):
@@ -190,7 +190,7 @@ def test_a_call_that_never_comes_back_gives_its_lane_up_and_is_not_heard_when_it
     (lost,) = world.calls
     world.calls.clear()
     world.time += module.LOST_S + 1
-    assert world.lanes.due()
+    assert world.lanes.due_in() == 0
     assert world.lanes.land() == []
     assert "not answered" in world.lanes.last_error
     lost()
@@ -330,7 +330,7 @@ def test_a_fallback_nothing_stands_on_is_written_anew_now_and_then():
     assert (node.level, node.index, node.by) == (0, 6, "model")
     assert world.begin() == []
     world.time += module.AGAIN_S + 1
-    assert world.lanes.due()
+    assert world.lanes.due_in() == 0
     assert world.begin() == [Place(0, 6)]
 
 
@@ -348,15 +348,12 @@ def test_a_fallback_that_fails_again_is_left_as_it_is():
 # -- doing nothing
 
 
-def test_with_nothing_to_do_nothing_is_asked(monkeypatch):
+def test_with_nothing_to_do_nothing_is_due():
     world = World(leaves=4)
     world.go_on()
-    asked = []
-    monkeypatch.setattr(world, "dear", asked.append)
-    for _ in range(10):
-        assert not world.lanes.due()
-        world.lanes.begin(changed=False)
-    assert not asked
+    world.begin()
+    assert world.lanes.due_in() > 3_000
+    assert not world.lanes.busy
 
 
 def test_a_line_another_process_has_built_is_waited_for_no_more():
@@ -377,3 +374,23 @@ def test_a_context_that_cannot_be_masked_is_not_sent_and_holds_up_nothing_else()
     world.context = lambda *_: (_ for _ in ()).throw(CallError("cannot mask the secrets of a text"))
     assert world.begin() == []
     assert "cannot mask" in world.lanes.paused
+
+
+@pytest.mark.parametrize("leaves", [8, 0])
+def test_a_long_pause_is_no_busy_loop(leaves):
+    world = World(leaves=leaves)
+    world.rest = "today's tokens are spent"
+    looks = 0
+    end = world.time + 10_000
+    while world.time < end:
+        world.begin()
+        looks += 1
+        world.time += max(world.lanes.due_in(), 0.02)
+    assert looks < 50
+    world.rest = ""
+    world.leaves = 0
+    while world.time < end + 10_000:
+        world.begin()
+        looks += 1
+        world.time += max(world.lanes.due_in(), 0.02)
+    assert looks < 100

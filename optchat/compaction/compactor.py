@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from .job import Job
 
 POLL_S: Final = 1.0
+LEAST_S: Final = 0.02
+"""Shortest sleep: what is due may not be possible yet, and must not be looked for in circles."""
 QUIET_S: Final = 0.1
 """A turn is over when nothing was logged for this long."""
 PATIENCE_S: Final = 2.0
@@ -78,13 +80,13 @@ class LanesLike(Protocol):
     def busy(self) -> bool:
         """Whether lines are being written, or will be tried again."""
 
-    def due(self) -> bool:
-        """Whether there is something to do though nothing was logged."""
+    def due_in(self) -> float:
+        """Seconds until there is something to do though nothing was logged."""
 
     def land(self) -> list[Node]:
         """Lines that have been written."""
 
-    def begin(self, *, changed: bool) -> None:
+    def begin(self) -> None:
         """Have more lines written."""
 
 
@@ -98,6 +100,7 @@ class Compactor:
         self._node_bytes = node_bytes
         self._costs = costs
         self.lanes: LanesLike | None = None
+        self.took_over: Callable[[], None] = lambda: None  # told whenever the work is ours
         self._wake = threading.Condition()
         self._awake = False
         self._stopping = False
@@ -107,7 +110,6 @@ class Compactor:
         self.owner = False
         self.last_error = ""
         self.failures = 0  # in a row
-        self._changed = False  # something was logged or built since the lanes looked
 
     # -- called by the memory
 
@@ -162,14 +164,14 @@ class Compactor:
             return False
         self.hurry(on=True)
         try:
+            self.took_over()
             while keep_on():
                 self._awake = False
-                self._changed = True
                 if not self.step():
                     if not (self.lanes and self.lanes.busy):
                         self._work.rest()
                         return True
-                    self._sleep(URGENT_RETRY_S)  # until a call is back
+                    self._sleep(max(LEAST_S, min(URGENT_RETRY_S, self._due_in())))
                 on_step()
             return False
         finally:
@@ -183,9 +185,10 @@ class Compactor:
         try:
             while not self._stopping:
                 try:
-                    self.owner = self.owner or self._lock.acquire(0.0)
-                    if self.owner and (self._awake or self._work.version() != seen or (self.lanes and self.lanes.due())):
-                        self._changed = True
+                    if not self.owner and self._lock.acquire(0.0):
+                        self.owner = True
+                        self.took_over()
+                    if self.owner and (self._awake or self._work.version() != seen or self._due_in() <= 0):
                         seen = self._work_off()
                     self._awake = self._awake and self.owner  # without the lock there is nothing to be awake for
                     self.failures = 0
@@ -195,7 +198,7 @@ class Compactor:
                     self.failures += 1
                     self._pause(RETRY_S[min(self.failures, len(RETRY_S)) - 1])
                     continue
-                self._sleep(POLL_S)
+                self._sleep(max(LEAST_S, min(POLL_S, self._due_in())))
         finally:
             if self.owner:
                 self.owner = False
@@ -212,6 +215,9 @@ class Compactor:
             if not self.step():
                 self._work.rest()
                 return version
+
+    def _due_in(self) -> float:
+        return self.lanes.due_in() if self.lanes and self.owner else POLL_S
 
     def _sleep(self, seconds: float) -> None:
         with self._wake:
@@ -257,8 +263,7 @@ class Compactor:
             self._work.commit(made)
         built = bool(made or written)
         if self.lanes:
-            self.lanes.begin(changed=built or self._changed)
-            self._changed = False
+            self.lanes.begin()
         if built:
             self.last_error = ""
         searchable = self._searchable(BYTES_AT_ONCE // share // 4, built=built)

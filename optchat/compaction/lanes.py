@@ -111,7 +111,6 @@ class Lanes:
         self._strangers: set[Place] = set()
         self._pauses = 0  # in a row
         self._until = 0.0
-        self._empty = False  # nothing to begin until something is logged or built
         self.paused = ""
         self.last_error = ""
         self.refused = 0
@@ -121,27 +120,29 @@ class Lanes:
         """Whether lines are being written, or will be tried again without anything else happening."""
         return bool(self._flying or self._failed) and not self.paused
 
-    def due(self) -> bool:
-        """Whether there is something to do though nothing was logged: a call is back, or a wait is over. Costs nothing."""
-        now = self._now()
-        if not self._back.empty() or any(now - flight.began > LOST_S for flight in self._flying.values()):
-            return True
+    def due_in(self) -> float:
+        """Seconds until there is something to do though nothing was logged: a call is back, or a wait is over. Costs nothing."""
+        if not self._back.empty():
+            return 0.0
+        times = [flight.began + LOST_S for flight in self._flying.values()]
         if self.paused:
-            return now >= self._until
-        return any(failed.due <= now for failed in self._failed.values()) or now - self._looked_again > AGAIN_S
+            times.append(self._until)
+        elif len(self._flying) < self._jobs:
+            times += [failed.due for failed in self._failed.values()]
+            times.append(self._looked_again + AGAIN_S)
+        return max(0.0, min(times) - self._now())
 
     def land(self) -> list[Node]:
         """The lines that are ready to be kept."""
-        nodes = [node for flight, came in self._landed() if (node := self._settle(flight.job, came))]
-        self._empty = self._empty and not nodes
-        return nodes
+        return [node for flight, came in self._landed() if (node := self._settle(flight.job, came))]
 
-    def begin(self, *, changed: bool) -> None:
-        """Begin as many calls as may be. ``changed``: something was logged or built since the last look."""
+    def begin(self) -> None:
+        """Begin as many calls as may be."""
         now = self._now()
-        if (reason := self._resting()) != "" or (self.paused and now < self._until):
-            if reason and reason != self.paused:
-                self._pause(reason, now)
+        reason = self._resting()
+        if reason and (reason != self.paused or now >= self._until):
+            self._pause(reason, now)
+        if self.paused and now < self._until:
             return
         room = (1 if self.paused else self._jobs) - len(self._flying)
         if room <= 0:
@@ -149,11 +150,9 @@ class Lanes:
         if now - self._looked_again > AGAIN_S:
             self._looked_again = now
             self._again = {ready.place: ready for ready in self._work.fallbacks()}
-        waiting = any(failed.due <= now for failed in self._failed.values())
-        if self._empty and not (changed or waiting or self._again or self.paused):
-            return
         chosen, front = self._choose(room, now)
-        self._empty = len(chosen) < room
+        if self.paused and not chosen:
+            self._until = now + PAUSES_S[-1]  # nothing to ask it: whether it is back shows with the next line
         try:
             for job in self._work.jobs(chosen):
                 self._start(job, self._work.context(job, min(front, job.place.first)))
@@ -269,5 +268,4 @@ class Lanes:
         if self.paused:
             logger.warning("optchat: the model answers again; lines go on being written")
             self.paused = ""
-            self._empty = False
             self._told("")

@@ -63,6 +63,8 @@ class Growth:
         self._work = StoreWork(store, search, rested, self._context())
         self.compactor = Compactor(self._work, self._lock, settings.node_bytes, self.costs)
         self._lanes = self.compactor.lanes = self._new_lanes()
+        # A pause that another process left behind when it ended would be told for ever.
+        self.compactor.took_over = self._usage.resume if self._lanes else lambda: None
 
     def start(self) -> None:
         """Start the thread, where there is to be one."""
@@ -116,12 +118,21 @@ class Growth:
             self.compactor.hurry(on=False)
         return self._settled()
 
+    @property
+    def troubles(self) -> list[str]:
+        """Why what the model costs is not on disk just now, if it is not."""
+        return [self._usage.trouble] if self._usage.trouble else []
+
     def facts(self, messages: int) -> dict[str, Any]:
         """What ``Memory.status`` tells of it."""
-        backlog = self._store.read(lambda index: index.waiting(Cost.DEAR)) if self.costs is CHEAP else 0
+        # Who only asks may not have the model that another process has.
+        local = self._settings.summarizer == "local" or not self._settings.compact_enabled
+        backlog = 0 if local else self._store.read(lambda index: index.waiting(Cost.DEAR))
         name = self._model.name if self._model else ""
         model = self._usage.facts(name=name, backlog=backlog, jobs=self._settings.compact_jobs, messages=messages)
-        if self.costs is CHEAP and self._model is None:
+        if local:
+            model["paused"] = ""
+        elif self.costs is CHEAP and self._model is None:
             model["paused"] = model["paused"] or NO_MODEL
         return {
             "summarizer": f"model {name}".strip() if self.costs is CHEAP else "local",
