@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from clock import Clock
+from hypothesis import settings
 from soundness import assert_sound
 
 from optchat.core.settings import Settings
@@ -13,6 +14,20 @@ from optchat.memory import Memory
 from optchat.storage import database
 
 _FOREIGN = ("HERMES_", "OPTCHAT_", "OPENAI_", "ANTHROPIC_", "OPENROUTER_", "GEMINI_", "GOOGLE_", "MISTRAL_", "GROQ_", "XAI_", "DEEPSEEK_")
+
+
+settings.register_profile("quick", max_examples=20)
+_FULL = settings.get_profile("default").max_examples
+
+
+def pytest_itemcollected(item):
+    """A test that names a number of examples tries the same share of them as one that names none, in a profile that tries fewer."""
+    test, usual = getattr(item, "obj", None), settings.default.max_examples
+    own = getattr(test, "_hypothesis_internal_use_settings", None)  # there is no public way to ask a test for its settings
+    if own is None or usual >= _FULL or own.max_examples <= usual or hasattr(test, "examples_named"):
+        return
+    test.examples_named = own.max_examples  # a test with parameters is collected once for each
+    test._hypothesis_internal_use_settings = settings(own, max_examples=max(usual, own.max_examples * usual // _FULL))
 
 
 @pytest.fixture(autouse=True)

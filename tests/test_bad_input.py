@@ -7,6 +7,7 @@ import pytest
 from children import unprivileged
 from soundness import assert_sound
 
+from optchat.compaction import compactor
 from optchat.core.errors import AddressError, OptchatError, StoreError
 from optchat.core.records import Entry
 from optchat.core.settings import Settings
@@ -42,6 +43,7 @@ def test_any_text_is_logged_shown_opened_and_found_again(memory, text):
     assert memory.date(1)
 
 
+@pytest.mark.slow
 def test_a_message_of_fifty_megabytes_is_kept_whole_and_its_line_short(memory):
     text = "".join(f"line {k} of a very long dump of something\n" for k in range(1_250_000))
     assert len(text) > 50_000_000
@@ -55,8 +57,9 @@ def test_a_message_of_fifty_megabytes_is_kept_whole_and_its_line_short(memory):
     assert len(memory.zoom("0+2").splitlines()[0]) < 600
 
 
-def test_a_batch_of_nothing_but_long_messages_is_worked_off(memory):
-    memory.record([Entry(kind="echo", text="x y " * 500_000) for _ in range(12)])
+def test_a_batch_of_nothing_but_long_messages_is_worked_off(memory, monkeypatch):
+    monkeypatch.setattr(compactor, "BYTES_AT_ONCE", 1 << 20)
+    memory.record([Entry(kind="echo", text="x y " * 50_000) for _ in range(12)])
     assert memory.settle(100)
     assert memory._store.read(lambda index: index.count("nodes")) == 12 + 6 + 3 + 1
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -69,7 +70,13 @@ def test_the_readme_prints_commands() -> None:
     assert sum(line.startswith("optchat ") for line in found) >= 10
 
 
-@pytest.mark.parametrize("command", [line for line in commands() if not line.startswith("optchat ") and "hermes" not in line])
+def for_the_checkout() -> list[Any]:
+    """The commands that are not optchat's own; those of the section on development take longest."""
+    lines = [line for line in commands() if not line.startswith("optchat ") and "hermes" not in line]
+    return [pytest.param(line, marks=pytest.mark.slow) if line in ("scripts/check", "scripts/bench.py") else line for line in lines]
+
+
+@pytest.mark.parametrize("command", for_the_checkout())
 def test_a_command_for_the_checkout_runs(command: str, place: Path) -> None:
     if shutil.which("git") is None and "git" in command:
         pytest.skip("there is no git here")

@@ -1,10 +1,12 @@
 """The view that is kept: saved, reloaded, the same in every process, within its budget, whatever became of its file."""
 
 import json
+import shutil
 
 import faults
 import pytest
 from children import children
+from clock import Clock
 from soundness import assert_sound
 
 from optchat.core.records import Entry
@@ -12,6 +14,7 @@ from optchat.core.render import FRAME_CHARS, weigh
 from optchat.core.settings import Settings
 from optchat.core.tree import cover
 from optchat.core.view import tile
+from optchat.memory import Memory
 from optchat.recall import live
 from optchat.storage import files, lines, viewfile
 
@@ -155,11 +158,18 @@ GARBAGE = {
 }
 
 
+@pytest.fixture(scope="module")
+def grown(tmp_path_factory):
+    """The directory of a memory that was closed with all its lines built."""
+    root = tmp_path_factory.mktemp("grown") / "memory"
+    with Memory.open(root, SMALL, compact=False, clock=Clock()) as memory:
+        grow(memory, 300)
+    return root
+
+
 @pytest.mark.parametrize("name", GARBAGE)
-def test_a_view_file_that_is_missing_or_garbage_is_folded_anew(opened, root, name):
-    memory = opened(settings=SMALL)
-    grow(memory, 300)
-    memory.close()
+def test_a_view_file_that_is_missing_or_garbage_is_folded_anew(opened, root, grown, name):
+    shutil.copytree(grown, root)
     (root / "view.json").write_bytes(GARBAGE[name])
     memory = opened(settings=SMALL)
     assert_tiles(memory)

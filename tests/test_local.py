@@ -717,14 +717,14 @@ def test_ten_levels_up_a_line_still_names_facts_from_across_the_whole_time():
 def test_no_repetition_takes_more_than_linear_time(piece):
     def seconds(size: int) -> float:
         text, best = piece * (size // len(piece)), 1e9
-        for _ in range(3):
-            start = time.perf_counter()
+        for _ in range(2):
+            start = time.process_time()
             leaf_line("echo", text, 512)
             merge_lines(f"user: {text}", text, 512)
-            best = min(best, time.perf_counter() - start)
+            best = min(best, time.process_time() - start)
         return best
 
-    assert seconds(64_000) < 24 * seconds(8_000) + 0.1  # eight times the text; 64 times would be quadratic
+    assert seconds(32_000) < 24 * seconds(4_000) + 0.03  # eight times the text; 64 times would be quadratic
 
 
 @pytest.mark.parametrize(
@@ -734,9 +734,9 @@ def test_no_repetition_takes_more_than_linear_time(piece):
 )
 def test_a_message_of_fifty_megabytes_takes_less_than_three_seconds(piece, count):
     text = piece * count
-    start = time.perf_counter()
+    start = time.process_time()
     line = leaf_line("echo", text, 512)
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3
     assert len(line.encode()) <= 512
     if "\n" in piece:
         assert f"[base64, {len(text)} bytes]" in line

@@ -98,7 +98,7 @@ def test_views_of_processes_that_stay_open_are_equal_once_all_is_built(opened, r
             child.rest()
 
 
-@pytest.mark.parametrize("moment_s", [0.02, 0.1, 0.3])
+@pytest.mark.parametrize("moment_s", [pytest.param(0.02, marks=pytest.mark.slow), 0.1, pytest.param(0.3, marks=pytest.mark.slow)])
 def test_a_process_killed_in_the_middle_costs_nothing_that_was_acknowledged(opened, root, moment_s):
     with children() as start:
         writers = {name: start(WRITER, root, name, 80, True) for name in "ab"}
@@ -139,11 +139,11 @@ def test_processes_killed_again_and_again_cost_nothing_that_was_acknowledged(ope
 
 DERIVED = [
     ["index.sqlite", "index.sqlite-wal", "index.sqlite-shm"],
-    ["index.sqlite"],
-    ["index.sqlite-wal", "index.sqlite-shm"],
-    ["index.sqlite-wal"],
+    pytest.param(["index.sqlite"], marks=pytest.mark.slow),
+    pytest.param(["index.sqlite-wal", "index.sqlite-shm"], marks=pytest.mark.slow),
+    pytest.param(["index.sqlite-wal"], marks=pytest.mark.slow),
     ["search.sqlite"],
-    ["view.json"],
+    pytest.param(["view.json"], marks=pytest.mark.slow),
 ]
 
 
@@ -172,7 +172,7 @@ def test_derived_files_deleted_while_they_are_open_elsewhere_come_back(opened, r
     assert_sound(fresh)
 
 
-@pytest.mark.parametrize("filled", [False, True])
+@pytest.mark.parametrize("filled", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_many_processes_open_at_once_what_has_no_index_yet(opened, root, filled):
     if filled:
         memory = opened()
