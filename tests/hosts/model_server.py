@@ -10,7 +10,8 @@ What it answers is written in the last paragraph of the user's message, between 
     @@drip 0.3@@           pause so long between two pieces of the answer
 
 Requests without tools (titles, compressions, our own compactor) carry whole conversations in one message; no order in them is
-followed. `auxiliary` answers those to the model `aux-model`, and may raise a `RefusedError`.
+followed. `auxiliary` answers those to the model `aux-model`, and may raise a `RefusedError`; left alone it writes the lines it is
+asked for.
 """
 
 import contextlib
@@ -37,7 +38,7 @@ class ModelServer:
     def __init__(self):
         self.requests = []
         self.keys = []
-        self.auxiliary = lambda body: f"a line about {len(json.dumps(body['messages']))} bytes"
+        self.auxiliary = line
         self.calls = count(1)
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._http.daemon_threads = True
@@ -57,15 +58,16 @@ class ModelServer:
         """The requests of conversations: those that offer tools."""
         return [body for body in self.requests if body.get("tools")]
 
-    def to_auxiliary(self):
-        return [body for body in self.requests if body.get("model") == "aux-model"]
+    def for_lines(self):
+        """The requests for a line of the memory."""
+        return [body for body in self.requests if "<source-text>" in str(body["messages"])]
 
     def reply(self, body):
         """The message a request is answered with, and the pause between its pieces."""
         if body.get("model") == "aux-model":
             return {"content": self.auxiliary(body)}, 0
         if not body.get("tools"):
-            return {"content": "Something was said."}, 0
+            return {"content": line(body)}, 0
         text, steps = question(body["messages"])
         orders = ORDER.findall(text)
         given = {name: value.strip() for name, value in orders}
@@ -82,6 +84,12 @@ class ModelServer:
 
     def _call(self, name, arguments):
         return {"id": f"call_{next(self.calls):06d}", "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+def line(body):
+    """A line as a good model writes it: the beginnings of the texts it is to stand for."""
+    texts = re.findall(r"<source-text>\n(.*?)\n</source-text>", plain(body["messages"][min(1, len(body["messages"]) - 1)]["content"]), re.DOTALL)
+    return " ".join(text[:200] for text in texts) or "Something was said."
 
 
 def plain(content):

@@ -77,7 +77,8 @@ def test_status_shows_what_is_in_the_memory(home):
     assert "lines built: 3" in status
     assert "still to build: 0 lines" in status
     assert "last error: none" in status
-    assert "lines written by: local" in status
+    assert "lines written by: model aux-model" in status
+    assert "calls: 0 today, 0 in all" in status
     assert "model named for lines: aux-model (auxiliary.optchat_compact)" in status
 
 
