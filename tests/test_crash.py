@@ -1,20 +1,29 @@
 """Law 7 at every operation: whatever a disk does at any moment of a memory's life, what was acknowledged is there once and in order."""
 
+import os
 import shutil
+import stat
 from datetime import timedelta, timezone
+from functools import partial
 
 import crashes
 import faults
 import pytest
 from effort import effort
 
+from optchat.core.errors import OptchatError, StoreError
+from optchat.core.records import Entry
 from optchat.memory import Memory
+from optchat.storage import files
+from optchat.storage.capture import CaptureLog
+from optchat.storage.store import Store
 
 FAULTS = {
     "full, with a part of it written": {"how": faults.no_space, "landing": 20},
     "an error though all of it landed": {"how": faults.disk_error, "landing": 10_000, "late": True},
     "an error": {"how": faults.disk_error},
     "errors until somebody sees to it": {"how": faults.no_space, "landing": 20, "for_ever": True},
+    "the same though all of it landed": {"how": faults.disk_error, "landing": 10_000, "for_ever": True},
 }
 
 LIVES = {
@@ -26,6 +35,7 @@ LIVES = {
     "converses": (crashes.nothing, crashes.converses),
 }
 EVERY_LIFE = pytest.mark.parametrize("life", LIVES)
+SOME_LIVES = pytest.mark.parametrize("life", effort(["records", "takes in", "builds", "converses"], LIVES))
 
 
 def lived(life, root, *, layer=faults.Disk, **fault):
@@ -47,12 +57,12 @@ def lived(life, root, *, layer=faults.Disk, **fault):
 
 
 def operations(life, tmp_path):
-    """How many there are in a life without a fault."""
+    """Those of a life without a fault."""
     teller, disk = lived(life, tmp_path / "count")
     teller.close()
     with Memory.open(tmp_path / "count", crashes.SMALL, compact=False, clock=teller.clock) as memory:
         crashes.assert_whole(memory, teller.said)
-    return len(disk.operations)
+    return [operation for operation, _ in disk.operations]
 
 
 CLOCKS = (lambda now: now, lambda now: now - timedelta(hours=3), lambda now: now.astimezone(timezone(timedelta(hours=-9))), lambda now: now + timedelta(days=2))
@@ -71,11 +81,12 @@ def go_on(life, teller, root, clock=CLOCKS[0]):
             assert [draft.token for draft in memory.capture_store().news("d", None).drafts] == ["begun"]
 
 
-@EVERY_LIFE
-def test_a_crash_at_any_operation_costs_nothing_that_was_acknowledged(life, tmp_path):
-    for step in range(operations(life, tmp_path)):
+def crash_at_any(life, tmp_path):
+    every = operations(life, tmp_path)
+    for step in range(len(every)):
         root = tmp_path / f"at{step}"
-        teller, _ = lived(life, root, at=step, how=faults.Crash, landing=(0, 25, 10_000)[step % 3])
+        landing = (25, 0, 10_000)[every[:step].count("write") % 3]
+        teller, _ = lived(life, root, at=step, how=faults.Crash, landing=landing)
         left = root.with_name(f"left{step}")
         shutil.copytree(root, left) if root.exists() else None
         teller.close()
@@ -83,9 +94,8 @@ def test_a_crash_at_any_operation_costs_nothing_that_was_acknowledged(life, tmp_
         shutil.rmtree(root, ignore_errors=True)
 
 
-@EVERY_LIFE
-def test_an_error_at_any_operation_is_got_over_by_those_who_live_on(life, tmp_path):
-    for step in range(operations(life, tmp_path)):
+def error_at_any(life, tmp_path):
+    for step in range(len(operations(life, tmp_path))):
         for name in effort([list(FAULTS)[step % len(FAULTS)]], FAULTS):
             root = tmp_path / f"at{step}{name}"
             teller, disk = lived(life, root, at=step, **FAULTS[name])
@@ -95,12 +105,19 @@ def test_an_error_at_any_operation_is_got_over_by_those_who_live_on(life, tmp_pa
             go_on("", teller, root)
 
 
-@EVERY_LIFE
-def test_a_power_cut_at_any_operation_costs_nothing_that_was_acknowledged(life, tmp_path):
-    for step in range(operations(life, tmp_path)):
+LEAVES_MORE = {False: ("fsync", "commit"), True: ("open", "mkdir", "unlink", "replace", "commit")}
+"""After which operations there is more, or less, on a disk that loses power than before: if names land only when synced, or at once."""
+
+
+def power_cut_at_any(life, tmp_path, layer=faults.Plug):
+    every = ["commit", *operations(life, tmp_path)]
+    for step in range(len(every) - 1):
+        landed = [names_landed for names_landed, after in LEAVES_MORE.items() if every[step] in after]
+        if not landed:
+            continue
         root = tmp_path / f"at{step}"
-        teller, plug = lived(life, root, at=step, how=faults.Crash, landing=10_000, layer=faults.Plug)
-        for names_landed in effort([step % 2 == 0], [False, True]):
+        teller, plug = lived(life, root, at=step, how=faults.Crash, landing=10_000, layer=layer)
+        for names_landed in landed:
             left = root.with_name(f"left{step}{names_landed}")
             plug.pull(root, left, names_landed=names_landed)
             if step % 3 == 0:
@@ -111,10 +128,8 @@ def test_a_power_cut_at_any_operation_costs_nothing_that_was_acknowledged(life, 
         plug.let_go()
 
 
-@pytest.mark.parametrize("life", ["records", "takes in"])
-def test_what_is_acknowledged_after_another_was_killed_at_any_operation_outlasts_a_power_cut(life, tmp_path):
-    """The one that was killed may have made a file and not lived to see to it that its name stays."""
-    for step in range(operations(life, tmp_path)):
+def killed_then_power_cut(life, tmp_path):
+    for step in range(len(operations(life, tmp_path))):
         root = tmp_path / f"at{step}"
         teller, plug = lived(life, root, at=step, how=faults.Crash, landing=10_000, layer=faults.Plug)
         other = teller.again(root)
@@ -125,3 +140,99 @@ def test_what_is_acknowledged_after_another_was_killed_at_any_operation_outlasts
         go_on(life, other, root.with_name(f"left{step}"))
         teller.close()
         plug.let_go()
+
+
+@EVERY_LIFE
+def test_a_crash_at_any_operation_costs_nothing_that_was_acknowledged(life, tmp_path):
+    crash_at_any(life, tmp_path)
+
+
+@SOME_LIVES
+def test_an_error_at_any_operation_is_got_over_by_those_who_live_on(life, tmp_path):
+    error_at_any(life, tmp_path)
+
+
+@SOME_LIVES
+def test_a_power_cut_at_any_operation_costs_nothing_that_was_acknowledged(life, tmp_path):
+    power_cut_at_any(life, tmp_path)
+
+
+@pytest.mark.parametrize("life", ["records", "takes in"])
+def test_what_is_acknowledged_after_another_was_killed_at_any_operation_outlasts_a_power_cut(life, tmp_path):
+    """The one that was killed may have made a file and not lived to see to it that its name stays."""
+    killed_then_power_cut(life, tmp_path)
+
+
+def test_a_line_that_is_cut_twice_takes_no_number(tmp_path):
+    """Once by a crash, and again by a disk that refused the next line and then to be cut back."""
+    teller = crashes.Teller(tmp_path / "memory")
+    memory = teller.open()
+    teller.record(memory, 2)
+    (day,) = (teller.root / "main").iterdir()
+    with day.open("ab") as file:
+        file.write(b'{"i":2,"kind":"us')
+    with faults.disk(at=1, for_ever=True, landing=20), pytest.raises(StoreError):
+        memory.record([Entry(kind="user", text="given up")])
+    teller.record(memory, 2)
+    teller.close()
+    for path in teller.root.glob("index.sqlite*"):
+        path.unlink()
+    go_on("", teller, teller.root)
+
+
+# -- tests of the tests: with a safeguard taken out they fail
+
+
+class Forgetful(faults.Plug):
+    """A disk under code that does not sync what it writes."""
+
+    def fsync(self, file):
+        if stat.S_ISDIR(os.fstat(file).st_mode):
+            super().fsync(file)
+
+
+def take_out_nothing(_patch):
+    pass
+
+
+def take_out_the_repair_of_torn_lines(patch):
+    patch.setattr(files, "_last_byte", lambda _file, _size: b"\n")
+
+
+def take_out_the_cutting_back(patch):
+    patch.setattr(files, "_cut_back", lambda _file, _size: None)
+    patch.setattr(Store, "_landed", lambda _self, _entries: [])
+
+
+def take_out_the_second_look_at_what_failed(patch):
+    patch.setattr(Store, "_landed", lambda _self, _entries: [])
+
+
+def take_out_the_sync_of_names(patch):
+    patch.setattr(files, "_sync_dir", lambda _path: None)
+
+
+def take_out_the_order_of_notes(patch):
+    def early(self, notes, real=CaptureLog._append):
+        for path in self._log.directory.glob("pending-*.jsonl"):
+            path.unlink()
+        real(self, notes)
+
+    patch.setattr(CaptureLog, "_append", early)
+
+
+SAFEGUARDS = [
+    (crash_at_any, "records", take_out_the_repair_of_torn_lines),
+    (error_at_any, "records", take_out_the_cutting_back),
+    (error_at_any, "records", take_out_the_second_look_at_what_failed),
+    (power_cut_at_any, "records", take_out_the_sync_of_names),
+    (partial(power_cut_at_any, layer=Forgetful), "records", take_out_nothing),
+    (crash_at_any, "takes in", take_out_the_order_of_notes),
+]
+
+
+@pytest.mark.parametrize(("strike", "life", "take_out"), SAFEGUARDS, ids=[f"{taken.__name__}" for *_, taken in SAFEGUARDS])
+def test_without_a_safeguard_the_same_strikes_are_seen_to_cost_something(strike, life, take_out, tmp_path, monkeypatch):
+    take_out(monkeypatch)
+    with pytest.raises((AssertionError, OptchatError)):
+        strike(life, tmp_path)
