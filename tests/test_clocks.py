@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import sqlite3
 import time
 from datetime import UTC, datetime, timedelta, timezone
 from unittest import mock
@@ -14,7 +13,7 @@ from clock import Clock
 from freezegun import freeze_time
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from soundness import assert_sound
+from soundness import assert_sound, index_says
 
 from optchat.commands.imports import import_source
 from optchat.commands.sources import open_source
@@ -36,24 +35,6 @@ def words(count):
 
 def days(root, room="main"):
     return sorted(path.name for path in (root / room).glob("*.jsonl"))
-
-
-def named(column):
-    return f"(SELECT name FROM files f WHERE f.id = {column})"
-
-
-def index_says(root):
-    """All that is derived, without the numbers a making of it gives at will."""
-    questions = [
-        f"SELECT id, {named('file')}, offset, length, bytes, (SELECT name FROM sessions s WHERE s.id = session), kind FROM messages ORDER BY id",
-        f"SELECT level, idx, {named('file')}, offset, length, bytes, chars, by, spare FROM nodes ORDER BY level, idx",
-        "SELECT last, level, bytes, cost, spare FROM ready ORDER BY 1, 2",
-        "SELECT uid, id FROM uids ORDER BY 1",
-        "SELECT room, name, known FROM files WHERE known > 0 ORDER BY 1, 2",
-        "SELECT session, type, key, body FROM notes ORDER BY 1, 2, 3, 4",
-    ]
-    with contextlib.closing(sqlite3.connect(root / "index.sqlite")) as database:
-        return [database.execute(question).fetchall() for question in questions]
 
 
 def assert_whole(memory, expected):
