@@ -21,6 +21,7 @@ INSTEAD = {
     "git clone https://github.com/optchat/optchat && cd optchat": "git clone -q {checkout} optchat && cd optchat && test -x scripts/demo",
     "scripts/test": "scripts/test --quick --collect-only -q tests/test_docs.py",
     "scripts/check": "scripts/check --quick --collect-only -q tests/test_docs.py",
+    "scripts/real_model": "{python} scripts/real_model --help",
     "scripts/bench.py": "{python} scripts/bench.py --sizes 2000 --rounds 3 --json",
 }
 
@@ -115,5 +116,12 @@ def test_the_settings_table_is_that_of_the_program() -> None:
     assert listed <= set(Settings.model_fields)
     for key in listed:
         default = Settings.model_fields[key].get_default()
-        shown = {True: "true", False: "false", (): "[]"}.get(default, default) if not isinstance(default, int) or isinstance(default, bool) else default
-        assert re.search(rf"^\| `{key}` \| `?{re.escape(str(shown))}`?", table, re.MULTILINE), key
+        shown = str(default)
+        if isinstance(default, bool):
+            shown = shown.lower()
+        elif isinstance(default, tuple):
+            shown = ", ".join(default) or "[]"
+        elif key == "retain_pre_filter":
+            assert not default.enabled
+            shown = "off"
+        assert re.search(rf"^\| `{key}` \| `?{re.escape(shown)}`?", table, re.MULTILINE), key
