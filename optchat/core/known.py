@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 from .hostlist import STEER, key_of
 from .hosttext import canon
+from .redaction import is_redacted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from .hostlist import Item
     from .records import Message
 
 _SHOWABLE: Final = ("user", "talk", "tool", "echo")
@@ -26,6 +28,7 @@ class Record:
     """A logged message. ``shown``: a list of the host has shown it; ``size``: characters of its text without outer space.
 
     ``text``: only of one that was not shown when it was logged. ``date``: of those, and of the user's that have no host's id.
+    ``redacted``: its words are gone, and no list has shown yet by which it goes there.
     """
 
     id: int
@@ -42,6 +45,7 @@ class Record:
     call: str = ""
     text: str = ""
     date: str = ""
+    redacted: bool = False
 
     @classmethod
     def of(cls, message: Message) -> Record | None:
@@ -65,6 +69,7 @@ class Record:
             call=message.call,
             text=message.text if message.unshown else "",
             date=message.date if message.unshown or (said and not message.uid) else "",
+            redacted=is_redacted(message.text),
         )
 
 
@@ -104,7 +109,8 @@ class _View:
 class Known:
     """The records of one family of sessions, in log order.
 
-    ``steers``: how many messages in the middle of a turn have a key. ``calls``: keys of all calls.
+    ``steers``: how many messages in the middle of a turn have a key. ``calls``: keys of all calls. ``redacted``: those that no list has
+    shown since their words are gone.
     """
 
     def __init__(self) -> None:
@@ -114,6 +120,7 @@ class Known:
         self.settled: set[str] = set()
         self.steers: Counter[str] = Counter()
         self.calls: set[str] = set()
+        self.redacted: list[Record] = []
         self._by_id: dict[int, Record] = {}
         self._forks: dict[str, Fork] = {}
         self._views: dict[str, _View] = {}
@@ -128,6 +135,8 @@ class Known:
                 continue
             self.records.append(record)
             self._by_id[record.id] = record
+            if record.redacted:
+                self.redacted.append(record)
             if record.uid:
                 self.by_uid[record.uid].append(record)
             if record.turn:
@@ -154,6 +163,17 @@ class Known:
         if not record.shown:
             record.shown = True
             self._views.clear()
+
+    def recognized(self, record: Record, item: Item) -> None:
+        """A redacted message was found in a list: it goes by what is shown there."""
+        record.redacted = False
+        self.redacted.remove(record)
+        record.key, record.canon, record.size = item.key, item.canon, len(item.text.strip())
+        record.text = record.text and item.text
+        if record.steer:
+            self.steers[record.key] += 1
+        elif record.kind == "tool":
+            self.calls.add(record.key)
 
     def fork(self, fork: Fork) -> None:
         """A session of the family is a copy of another one."""

@@ -37,7 +37,8 @@ def fresh_named(case: Case) -> list[New]:
         records = [r for name in (item.uid, *item.absorbed) if name for r in case.known.by_uid.get(name, ())]
         if records:
             bound = len(case.plan.binds)
-            gained = _gained(case, item, records)
+            # Of one that is redacted, what is gone from the log would be taken for what the message has gained.
+            gained = [] if any(record.redacted for record in records) else _gained(case, item, records)
             told = not item.said or item.canon == joined(*(record.canon for record in records))
             item.held = told and not gained and len(case.plan.binds) == bound
             seen += gained

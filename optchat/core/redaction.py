@@ -105,6 +105,8 @@ class Traces:
 
     def is_line_above(self, line: bytes) -> bool:
         """Whether a line of the tree sums up this message, alone or among others; one that is damaged as well."""
+        if line.startswith(b" "):
+            return self.is_remains(line, decode_node)
         level, index = _LEVEL.search(line), _INDEX.search(line)
         if level is None or index is None or int(level[1]) > MAX_LEVEL or self.id >> int(level[1]) != int(index[1]):
             return False
@@ -124,9 +126,10 @@ class Traces:
         An append that was cut by a crash is said again, and may then have come to another number than the torn line still claims.
         ``read`` is what raises ``BadLineError`` for such a line.
         """
-        if line.rstrip().endswith(b"}") and self.words[:8] not in line:  # cheap, and true of nearly every line
+        half = line.startswith(b" ")  # as nothing is written: a crash has cut its blanking
+        if not half and line.rstrip().endswith(b"}") and self.words[:8] not in line:  # cheap, and true of nearly every line
             return False
-        if not any(part and self.words.startswith(part) for part in _TEXT.findall(line)):
+        if not half and not any(part and self.words.startswith(part) for part in _TEXT.findall(line)):
             return False
         try:
             read(line)

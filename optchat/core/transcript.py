@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from .hosttext import alike
 from .named import fresh_named
 from .plan import EARLY, Addition, Bind, Case, Footing, Plan, Turn, unshown
+from .recognition import recognize
 from .records import Entry
 from .turns import settle
 from .unnamed import fresh_unnamed
@@ -30,6 +31,7 @@ __all__ = ["EARLY", "Addition", "Bind", "Footing", "Plan", "Turn", "reconcile", 
 
 def reconcile(items: Sequence[Item], known: Known, drafts: Sequence[Draft], turn: Turn) -> Plan:
     """The plan for one list. ``drafts``: the open turns of the session and its branches, in the order in which they began."""
+    recognize(items, known, turn.session, [draft.canon for draft in drafts])
     case = Case(items, known, drafts, turn)
     gap = max((at for at, item in enumerate(items) if item.kind == "gap"), default=-1)
     case.plan.gap = items[gap].key if gap >= 0 else ""

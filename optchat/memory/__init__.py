@@ -11,15 +11,15 @@ import threading
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
-from zlib import crc32
 
 import orjson
 
 from ..capture.disk import DiskStore
 from ..compaction import sums, usage
 from ..core.cost import Costs
-from ..core.errors import OptchatError, StoreError
+from ..core.errors import AddressError, OptchatError, StoreError
 from ..core.settings import Settings, read_settings
+from ..core.tree import parse_address
 from ..recall import zoom
 from ..recall.added import Added
 from ..recall.excerpt import excerpt
@@ -33,6 +33,8 @@ from ..storage.search import Search
 from ..storage.store import Store
 from ..storage.upkeep import LOCK_WAIT_S
 from .growth import Growth, costs_built
+from .mark import LogMark
+from .redaction import redact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,6 +73,7 @@ class Memory:
         self.warnings: list[str] = []
         self._store = Store(root, clock=clock, progress=progress, costs=Costs(settings.node_bytes, settings.model_kinds))
         try:
+            self._log_mark = LogMark(self._store)
             self._search = Search(root / "search.sqlite", self._log_mark)
         except BaseException:
             self._store.close()
@@ -83,7 +86,6 @@ class Memory:
         self._recall = Recall(
             self._store, self._search, self._view, budget=settings.view_budget_chars, focus_chars=settings.focus_chars
         )
-        self._mark = 0
         self._closed = threading.Event()
         self._growth = Growth(
             root, settings, self._store, self._search, rested=self._follow, clock=clock, model=model, threaded=compact
@@ -256,6 +258,7 @@ class Memory:
         first, last = (self._store.message(id_) if total else None for id_ in (0, total - 1))
         read = self._store.read
         behind, trouble = self._full_text_behind(total)
+        damage = read(lambda index: index.damage(5))
         return {
             "root": str(self.root),
             "messages": total,
@@ -270,13 +273,33 @@ class Memory:
             "view_chars": len(self.view()),
             "view_budget_chars": self.settings.view_budget_chars,
             "bytes_on_disk": self._bytes_on_disk(),
-            "warnings": [*self.warnings, *trouble, *read(lambda index: [f"damage stepped over: {text}" for text in index.damage(5)])],
+            "warnings": [*self.warnings, *self._growth.troubles, *trouble, *(f"damage stepped over: {text}" for text in damage)],
         }
 
     def check(self, progress: Callable[[str, int, int], None] | None = None) -> dict[str, Any]:
         """Read everything and report what is damaged or does not agree; changes nothing."""
         views = (self.root / "view.json", self.root / "context.json")
         return check.check(self._store, self._search, views, progress, notes=self._notes, usage=(self.root / usage.NAME, sums.decode))
+
+    def redact(self, id: int | str) -> dict[str, Any]:  # noqa: A002
+        """Take the words of message ``id`` out of this memory for good: the one edit of what was written. What was done, as facts.
+
+        Its place, kind, date and session stay, and its words in copies elsewhere: the host's own database, backups. Done again, it does
+        nothing, or finishes what a crash has cut.
+
+        Raises:
+            AddressError: no such message.
+            LockTimeoutError: another process kept the lock; nothing was done.
+            StoreError: the disk refused; the same call may be made again.
+
+        """
+        place = parse_address(id, total=self._store.total())
+        if place.level:
+            raise AddressError(f"{place.address} is a line of {place.n} messages", hint=f"Name one message, for instance {place.first}")
+        views = (self.root / "view.json", self.root / "context.json")
+        facts = redact(place.index, self._store, self._notes, self._search, mark=self._log_mark, views=views)
+        self._growth.nudge()
+        return facts
 
     def before_fork(self) -> None:
         """Let nobody be in the middle of something when this process forks."""
@@ -309,13 +332,6 @@ class Memory:
             self._view.update(wait_s=FOLLOW_WAIT_S)
         except OptchatError as error:
             logger.warning("optchat: the view was not saved: %s", error)
-
-    def _log_mark(self) -> int:
-        """Tells this log from another: the checksum of its first message; 0 while it is empty. Read once: a first message stays."""
-        if not self._mark and self._store.total():
-            first = self._store.message(0)
-            self._mark = crc32(f"{first.date}|{first.text}".encode()) or 1 if first else 1
-        return self._mark
 
     def _full_text_behind(self, total: int) -> tuple[int, list[str]]:
         """Messages that cannot be searched yet, and what is wrong where that cannot be told."""

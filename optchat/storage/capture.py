@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..core.captureline import LATEST_ONLY, decode_note, encode_note, key_of
 from ..core.errors import LockTimeoutError, OptchatError
 from ..core.records import BadLineError, Entry
+from ..core.redaction import blank, is_blank
 from . import files, forks
 from .database import DamagedError
 from .index import TURN
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..core.records import Message
+    from ..core.redaction import Traces
+    from .files import Piece
     from .index import Index
     from .store import Store
 
@@ -129,6 +132,27 @@ class CaptureLog:
                     pending.close()
         return messages
 
+    def erase(self, traces: Traces, message: Message | None) -> None:
+        """Take a logged message's words out of all notes, also those other processes still keep for themselves; under the store's lock.
+
+        Of a turn that is logged the note is not needed any more; from what was kept aside the message is taken out.
+        """
+        with self._mutex:
+            paths = [self._log.path(name) for name in self._log.sizes()] + self._pending_paths(own=True)
+            tokens = {message.turn} - {""} if message is not None else set()
+            for path in paths:
+                tokens |= {note["turn"] for _, note in _picked(path, b'"bind"') if note.get("id") == traces.id and note.get("turn")}
+            marks = tuple(mark for mark in (traces.core, *(token.encode() for token in tokens)) if mark)
+            for path in paths:
+                edits = []
+                for piece in files.scan(path):
+                    new = self._without(piece.line, traces, message, tokens) if any(mark in piece.line for mark in marks) else piece.line
+                    if traces.is_remains(piece.line, decode_note):
+                        new = blank(piece.line)
+                    if new != piece.line:
+                        edits.append((piece.offset, piece.line, new))
+                files.write_over(path, edits)
+
     # -- reading
 
     def notes(self, type_: str, *, session: str = "", key: str = "", after: int = 0) -> list[Note]:
@@ -186,6 +210,21 @@ class CaptureLog:
         sql = "SELECT 1 FROM notes WHERE session = ? AND type = ? AND key = ?"
         return self._is_closed(note) or (bool(asked[2]) and bool(self._store.read(lambda index: index.rows(sql, asked))))
 
+    def _without(self, line: bytes, traces: Traces, message: Message | None, tokens: set[str]) -> bytes:
+        try:
+            note = decode_note(line)
+        except BadLineError:
+            return line
+        if note["type"] == "draft" and self._is_closed(note):
+            return blank(line) if note["token"] in tokens or traces.holds(note.get("text")) else line
+        if note["type"] != "batch" or message is None or note["session"] != message.session or note["first"] > message.id:
+            return line
+        # Left in, it would be logged once more by the process that keeps it: it is not what the log holds any more.
+        left = _without_entry_of(message, note["entries"])
+        if len(left) == len(note["entries"]):
+            return line
+        return encode_note(note | {"entries": left})[:-1].ljust(len(line)) if left else blank(line)
+
     def _land(self, batches: Iterable[Note]) -> None:
         """Log what another's or an earlier attempt could not, except what has come into the log since by another way."""
         for batch in batches:
@@ -242,7 +281,7 @@ class CaptureLog:
         notes: list[Note] = []
         for piece in self._log.scan(name, offset):
             try:
-                if piece.line:
+                if piece.line and not is_blank(piece.line):
                     notes.append(decode_note(piece.line))
             except BadLineError as error:
                 if not piece.ended:
@@ -297,6 +336,23 @@ class _Pending:
     def disown(self) -> None:
         """Forget it without a trace: it belongs to the parent of this process."""
         self._lock.renew()
+
+
+def _without_entry_of(message: Message, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What was kept aside, without the entry that has become this message in another way."""
+    said = (message.kind, message.text.strip())
+    by_turn = [at for at, entry in enumerate(entries) if message.turn and entry["turn"] == message.turn]
+    by_words = [at for at, entry in enumerate(entries) if (entry["kind"], entry["text"].strip()) == said]
+    gone = next(iter(by_turn + by_words), len(entries))
+    return entries[:gone] + entries[gone + 1 :]
+
+
+def _picked(path: Path, mark: bytes) -> Iterator[tuple[Piece, Note]]:
+    """The notes of a file whose lines hold some bytes."""
+    for piece in files.scan(path):
+        if mark in piece.line:
+            with contextlib.suppress(BadLineError):
+                yield piece, decode_note(piece.line)
 
 
 def _read(path: Path) -> list[Note]:

@@ -227,7 +227,7 @@ class _Checker:
             self._unchecked = 0
             for piece in log.scan(name):
                 if self.known is not None and piece.offset >= self.known.get((log.room, name), 0):
-                    if not piece.ended:
+                    if not piece.ended and piece.line.strip():
                         self._add_tail(f"{log.room}/{name}, byte {piece.offset}", piece)
                     break  # logged since, or being written this moment
                 if piece.line.strip():

@@ -10,6 +10,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from ..core.records import BadLineError, Message, Node, decode_message, decode_node, message_size
+from ..core.redaction import is_blank
 from ..core.tree import Place
 from .log import DayLog, Spot
 from .rows import MessageRow, NodeRow
@@ -51,7 +52,7 @@ class Loader:
                 self._claim(*spoilt)
             spoilt = None
             try:
-                if piece.line:
+                if piece.line and not is_blank(piece.line):
                     rows.append(read(piece.line, Spot(name, piece.offset, len(piece.line))))  # type: ignore[arg-type]
             except BadLineError as error:
                 if not piece.ended:

@@ -118,7 +118,7 @@ class Search:
             database.execute("INSERT INTO replaced VALUES (?)", (id_,))
             database.execute("UPDATE meta SET chars = max(0, chars + ?)", (len(new) - len(old),))
 
-    def rename(self, old_mark: int) -> None:
+    def follow_log(self, old_mark: int) -> None:
         """The log that had this mark has another one now, and is the same log."""
         mark = self._log_mark()
         with self._writer.healed() as database, transaction(database):

@@ -57,5 +57,27 @@ def save(path: Path, view: SavedView) -> None:
     files.replace_file(path, orjson.dumps(raw, option=orjson.OPT_APPEND_NEWLINE))
 
 
+def open_at(path: Path, id_: int) -> None:
+    """Put in place of the saved line that covers a message the lines it was made from, down to that message's, which is left out.
+
+    What a view is made of must be built, and these are not any more when a message is redacted; all its other lines stay as they are.
+    """
+    saved = load(path)
+    if saved is None:
+        return
+    lines: list[Place] = []
+    for place in saved.lines:
+        lines += _beside(place, id_) if place.first <= id_ < place.end else [place]
+    if tuple(lines) != saved.lines:
+        save(path, SavedView(tuple(lines), saved.budget, saved.generation + 1))
+
+
+def _beside(place: Place, id_: int) -> list[Place]:
+    if not place.level:
+        return []
+    older, younger = place.children
+    return [*_beside(older, id_), younger] if id_ < older.end else [older, *_beside(younger, id_)]
+
+
 def _is_count(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
