@@ -423,7 +423,7 @@ def test_what_another_wrote_but_could_not_index_is_taken_in_whatever_day_it_has(
     assert_sound(memory)
 
 
-def failing_index(*_):
+def failing_index(*_, **__):
     raise StoreError("cannot use index.sqlite: database or disk is full")
 
 
@@ -431,7 +431,7 @@ def failing_index(*_):
 def test_an_entry_is_acknowledged_though_the_index_cannot_follow_and_the_index_catches_up(opened, monkeypatch, caplog, error):
     memory = opened()
 
-    def fail(*_):
+    def fail(*_, **__):
         raise error
 
     with monkeypatch.context() as patch, caplog.at_level(logging.WARNING):

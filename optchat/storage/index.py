@@ -137,8 +137,11 @@ class Index(Reading):
         self.forget()
         self.ok = True
 
-    def add_messages(self, rows: list[MessageRow], room: str, *, ready_too: bool = True) -> None:
-        """Add messages; an id already there keeps its first line, unless that one was lost."""
+    def add_messages(self, rows: list[MessageRow], room: str, *, ready_too: bool = True, new: bool = False) -> None:
+        """Add messages; an id already there keeps its first line, unless that one was lost.
+
+        ``new``: no id has been given before, and so no line built; it need not be looked for.
+        """
         values = [
             (
                 r.id,
@@ -157,7 +160,10 @@ class Index(Reading):
         )
         if uids := [(r.uid, r.id) for r in rows if r.uid] + [(TURN + r.turn, r.id) for r in rows if r.turn]:
             self._writer.executemany("INSERT OR IGNORE INTO uids VALUES (?, ?)", uids)
-        if ready_too:
+        if new:
+            self._writer.executemany(ready.ADD_NEW, [self._ready.leaf(r.id, r.kind, r.bytes) for r in rows])
+        elif ready_too:
+            self._writer.executemany(ready.DROP, [(r.id, 0) for r in rows])
             self._writer.executemany(self._ready.add_leaf, [(r.id,) for r in rows])
 
     def add_nodes(self, rows: list[NodeRow], room: str, *, ready_too: bool = True) -> None:
@@ -174,8 +180,8 @@ class Index(Reading):
         )
         if not ready_too:
             return
-        self.drop_ready(r.place for r in rows)
         parents = {r.place.parent for r in rows}
+        self.drop_ready([*(r.place for r in rows), *parents])
         self._writer.executemany(self._ready.add_merge, [(place.level, place.index, place.end - 1) for place in parents])
 
     def drop_ready(self, places: Iterable[Place]) -> None:

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 SCHEMA: Final = """
 -- last = the last message covered: in this order children come before parents, old before new. bytes = size of the source
 CREATE TABLE ready (last INTEGER, level INTEGER, bytes INTEGER NOT NULL, cost INTEGER NOT NULL, spare INTEGER NOT NULL,
-                    PRIMARY KEY (last, level)) WITHOUT ROWID;
-CREATE INDEX ready_by_cost ON ready (cost, last, level, bytes, spare);
+                    PRIMARY KEY (cost, last, level)) WITHOUT ROWID;
 """
 
-DROP: Final = "DELETE FROM ready WHERE last = ? AND level = ?"
+ADD_NEW: Final = "INSERT OR REPLACE INTO ready VALUES (?, 0, ?, ?, ?)"
+DROP: Final = f"DELETE FROM ready WHERE cost IN ({', '.join(str(int(cost)) for cost in ALL)}) AND last = ? AND level = ?"
 
 OTHER_KIND: Final = len(KINDS)
 """What stands in the index for a kind that is none of ours."""
@@ -34,9 +34,14 @@ def number_of(kind: str) -> int:
 
 
 class ReadySql:
-    """The statements that write the table, for one choice of what is dear."""
+    """The statements that write the table, for one choice of what is dear.
+
+    Before a row is added it is dropped: one that is there already may have another cost. A message that was lost and is found has
+    another size than the line that stood for it, and so has a fallback that was written anew.
+    """
 
     def __init__(self, costs: Costs) -> None:
+        self._costs = costs
         limit = int(costs.node_bytes)
         dear = ", ".join(str(number_of(kind)) for kind in costs.model_kinds if kind in KINDS) or "-1"
         spare = f"CASE WHEN m.kind IN ({dear}) THEN 0 ELSE 1 END"
@@ -47,16 +52,12 @@ class ReadySql:
         )
         self.add_leaf = (
             f"INSERT INTO ready SELECT m.id, 0, m.bytes, {leaf} FROM messages m WHERE m.id = ? "
-            "AND NOT EXISTS (SELECT 1 FROM nodes WHERE level = 0 AND idx = m.id) "
-            # One that was lost and is found has another size than the line that stood for it.
-            "ON CONFLICT (last, level) DO UPDATE SET bytes = excluded.bytes, cost = excluded.cost, spare = excluded.spare"
+            "AND NOT EXISTS (SELECT 1 FROM nodes WHERE level = 0 AND idx = m.id)"
         )
         self.add_merge = (
             f"INSERT INTO ready SELECT ?3, ?1, a.bytes + b.bytes + 1, {merge} FROM nodes a, nodes b "
             "WHERE a.level = ?1 - 1 AND a.idx = ?2 * 2 AND b.level = ?1 - 1 AND b.idx = ?2 * 2 + 1 "
-            "AND NOT EXISTS (SELECT 1 FROM nodes WHERE level = ?1 AND idx = ?2) "
-            # A fallback that was written anew has another size.
-            "ON CONFLICT (last, level) DO UPDATE SET bytes = excluded.bytes, cost = excluded.cost, spare = excluded.spare"
+            "AND NOT EXISTS (SELECT 1 FROM nodes WHERE level = ?1 AND idx = ?2)"
         )
         leaves = (
             f"INSERT INTO ready SELECT m.id, 0, m.bytes, {leaf} FROM messages m "
@@ -68,6 +69,12 @@ class ReadySql:
             "AND NOT EXISTS (SELECT 1 FROM nodes p WHERE p.level = a.level + 1 AND p.idx = a.idx / 2)"
         )
         self.rebuild = ("DELETE FROM ready", leaves, merges)
+
+
+    def leaf(self, id_: int, kind: str, bytes_: int) -> tuple[int, int, int, bool]:
+        """The row of a new message for ``ADD_NEW``."""
+        spare = self._costs.spares(kind)
+        return id_, bytes_, int(self._costs.of(bytes_, spare=spare)), spare
 
 
 def questions(costs: Collection[Cost]) -> list[str]:

@@ -208,7 +208,7 @@ def _keep(texts: dict[Place, str], place: Place, text: str) -> None:
 
 
 def _describe_messages(index: Index, messages: list[Message], spots: list[Spot]) -> None:
-    index.add_messages([message_row(m, s) for m, s in zip(messages, spots, strict=True)], "main")
+    index.add_messages([message_row(m, s) for m, s in zip(messages, spots, strict=True)], "main", new=True)
     index.set_known("main", spots[-1].name, spots[-1].offset + spots[-1].length + 1)
 
 
