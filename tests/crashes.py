@@ -141,7 +141,7 @@ def left_by_others(teller):
     memory.close()
 
 
-def _refused(*_):
+def _refused(*_, **__):
     raise StoreError("cannot use index.sqlite: database or disk is full")
 
 
