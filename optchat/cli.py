@@ -69,6 +69,9 @@ def register_cli(parser: argparse.ArgumentParser) -> None:
     taken.add_argument("file", metavar="FILE")
     command("compact", "build all lines that are not built yet, now; inside Hermes with its model, where one is to write", facts=True)
     command("check", "read everything and report damage", facts=True)
+    redacted = command("redact", "take the words of a message out of the memory for good", facts=True)
+    redacted.add_argument("address", metavar="ID")
+    redacted.add_argument("--yes", action="store_true", help="do not ask")
     demo = command("demo", "show on a sample conversation what this is")
     demo.add_argument("--keep", action="store_true", help="keep the sample memory to look around in it")
 
@@ -289,6 +292,32 @@ def _check(args: argparse.Namespace) -> int:
     return EXIT_ERROR if report["damage"] or report["disagreements"] else 0
 
 
+def _redact(args: argparse.Namespace) -> int:
+    from .commands.progress import Bars
+    from .commands.redact import is_yes, question, redacted_text
+    from .core.tree import parse_address
+
+    with Bars() as bars, _open(args, bars=bars) as memory:
+        address = _address(args.address)
+        if not args.yes:
+            place = parse_address(address, total=memory.status()["messages"])
+            if place.level == 0 and not is_yes(_answer(question(memory.message(place.index), place.index))):
+                _complain("nothing was changed. To redact without being asked: --yes")
+                return EXIT_ERROR
+        facts = memory.redact(address)
+    _facts(args, facts, redacted_text(facts))
+    return EXIT_ERROR if facts["left_in"] else 0
+
+
+def _answer(question: str) -> str:
+    """What the user answers; nothing where there is nobody to ask. On stderr, because stdout may be read by a program."""
+    print(question, end="", file=sys.stderr, flush=True)
+    answer = sys.stdin.readline() if sys.stdin is not None else ""
+    if not answer.endswith("\n"):
+        print(file=sys.stderr)
+    return answer
+
+
 def _demo(args: argparse.Namespace) -> int:
     from .commands.demo import run_demo
 
@@ -304,5 +333,6 @@ ACTIONS: dict[str, Callable[[argparse.Namespace], int]] = {
     "import": _import,
     "compact": _compact,
     "check": _check,
+    "redact": _redact,
     "demo": _demo,
 }

@@ -1,5 +1,6 @@
 """Redacting a message: what is left of its words, on disk and in whoever has the memory open."""
 
+import io
 import json
 
 import faults
@@ -9,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from soundness import assert_sound
 
+from optchat import cli
 from optchat.capture.capture import Capture
 from optchat.core.errors import AddressError, StoreError
 from optchat.core.records import Entry, Message, decode_message, encode_message
@@ -559,3 +561,70 @@ def test_a_redacted_part_of_a_joined_message_is_known_beside_a_redacted_answer(o
     said = [message.text for message in memory._store.messages(0, 99) if message.kind != "note"]
     assert said == [REDACTED, "the second question", REDACTED, "next", "well"]
     assert PART not in bytes_of(root)
+
+
+# -- the command
+
+
+@pytest.fixture
+def home(tmp_path, opened):
+    memory = opened(tmp_path / "optchat")
+    memory.record([Entry(kind="user", text=text, session="s") for text in ("one", SECRET, f"again: {SECRET}")])
+    memory.settle(30)
+    memory.close()
+    return tmp_path
+
+
+def command(capsys, monkeypatch, *args, answer=None):
+    monkeypatch.setattr("sys.stdin", None if answer is None else io.StringIO(answer))
+    status = cli.main([str(arg) for arg in args])
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+@pytest.mark.parametrize("answer", [None, "", "\n", "n\n", "no\n", "ja\n"])
+def test_the_command_asks_first_and_does_nothing_without_a_yes(home, capsys, monkeypatch, answer):
+    before = bytes_of(home / "optchat" / "main")
+    status, out, err = command(capsys, monkeypatch, "redact", "1", "--home", home, answer=answer)
+    assert status == 1
+    assert out == ""
+    assert "zzqqxxyy" in err
+    assert "no way back" in err
+    assert "nothing was changed" in err
+    assert bytes_of(home / "optchat" / "main") == before
+
+
+def test_the_command_says_what_it_did_and_where_copies_are(home, capsys, monkeypatch):
+    status, out, _ = command(capsys, monkeypatch, "redact", "1+1|user: the key", "--home", home, answer="yes\n")
+    assert status == 0
+    assert "message 1 is redacted" in out
+    assert "message 2: redact it too" in out
+    assert "state.db" in out
+    assert "backup" in out
+    assert "optchat compact" in out
+    assert "zzqqxxyy" not in out
+    status, out, _ = command(capsys, monkeypatch, "redact", "1", "--yes", "--home", home)
+    assert status == 0
+    assert "before" in out
+
+
+def test_the_command_gives_programs_facts_and_asks_them_nothing(home, capsys, monkeypatch):
+    status, out, err = command(capsys, monkeypatch, "redact", "2", "--yes", "--json", "--home", home)
+    assert status == 0
+    assert json.loads(out) == {"id": 2, "already": False, "lines": 1, "same_words": [], "left_in": []}
+    assert err == ""
+
+
+@pytest.mark.parametrize("address", ["99", "x", "0+2"])
+@pytest.mark.parametrize("more", [[], ["--yes"]])
+def test_the_command_answers_a_wrong_number_in_one_line(home, capsys, monkeypatch, address, more):
+    status, out, err = command(capsys, monkeypatch, "redact", address, "--home", home, *more, answer="y\n")
+    assert (status, out) == (1, "")
+    assert err.count("\n") == 1
+
+
+def test_an_index_that_cannot_be_cleaned_is_told_with_what_to_do(home, capsys, monkeypatch):
+    monkeypatch.setattr("optchat.storage.redact.vacuum", lambda _database: False)
+    status, out, _ = command(capsys, monkeypatch, "redact", "1", "--yes", "--home", home)
+    assert status == 1
+    assert "delete index.sqlite*" in out
