@@ -7,6 +7,7 @@ import time
 
 import faults
 import pytest
+from filelock import FileLock, Timeout
 
 from optchat.core.errors import LockTimeoutError, StoreError
 from optchat.storage import files
@@ -191,3 +192,39 @@ def test_a_lock_that_cannot_be_made_is_a_plain_error(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(StoreError, match="cannot lock"), files.Lock(tmp_path / "file" / "write.lock").held(0.1):
         pass
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+def test_a_child_forked_while_the_lock_is_held_leaves_it_to_its_parent(tmp_path):
+    lock, other = files.Lock(tmp_path / "write.lock"), files.Lock(tmp_path / "write.lock")
+    with lock.held(1):
+        child = os.fork()
+        if child == 0:
+            status = 1
+            try:
+                lock.renew()
+                lock.release()
+                status = 0 if not lock.acquire(0.05) else 2
+            finally:
+                os._exit(status)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert not other.acquire(0)
+    assert other.acquire(0)
+    other.release()
+
+
+def test_a_lock_whose_file_was_replaced_is_that_of_the_new_file(tmp_path):
+    one, other = files.Lock(tmp_path / "write.lock"), files.Lock(tmp_path / "write.lock")
+    with one.held(1):
+        (tmp_path / "write.lock").unlink()
+        with other.held(1):
+            assert not one._mutex.acquire(blocking=False)
+            assert not files.Lock(tmp_path / "write.lock").acquire(0)
+
+
+def test_the_lock_of_the_library_and_ours_keep_each_other_out(tmp_path):
+    """Another release of this package may be at work on the same memory."""
+    with files.Lock(tmp_path / "write.lock").held(1), pytest.raises(Timeout):
+        FileLock(tmp_path / "write.lock").acquire(timeout=0.05)
+    with FileLock(tmp_path / "write.lock"):
+        assert not files.Lock(tmp_path / "write.lock").acquire(0.05)

@@ -90,7 +90,7 @@ class CaptureLog:
 
         """
         with self._mutex:
-            if self._own is None:
+            if self._own is None or self._was_removed():
                 self._own = _Pending.of_this_process(self._log.directory)
             self._own.add(note)
 
@@ -238,9 +238,20 @@ class CaptureLog:
                     missing.append(entry)
             self._store.record(missing)
 
+    def _was_removed(self) -> bool:
+        """Whether the room was deleted under us; if so it is there again, and empty."""
+        if self._log.directory.exists():
+            return False
+        files.make_dir(self._log.directory)
+        if self._own is not None:
+            self._own.close()
+            self._own = None
+        return True
+
     def _append(self, notes: list[Note]) -> None:
         if not notes:
             return
+        self._was_removed()
         now = self._store.clock()
         dated = [{"type": note["type"], "session": note["session"], "date": now.isoformat(timespec="seconds")} | note for note in notes]
         lines = [encode_note(note) for note in dated]
@@ -292,8 +303,7 @@ class CaptureLog:
 
     def _pending_paths(self, *, own: bool = False) -> list[Path]:
         mine = self._own.path.name if self._own else ""
-        with os.scandir(self._log.directory) as found:
-            names = sorted(entry.name for entry in found if entry.name.startswith(_PENDING) and entry.name.endswith(".jsonl"))
+        names = (name for name in files.names_in(self._log.directory) if name.startswith(_PENDING) and name.endswith(".jsonl"))
         return [self._log.directory / name for name in names if own or name != mine]
 
 
@@ -302,7 +312,7 @@ class _Pending:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock = files.Lock(path.with_suffix(".lock"), by_thread=False)
+        self._lock = files.Lock(path.with_suffix(".lock"))
         self.alone = self._lock.acquire(0.0)
 
     @classmethod
