@@ -127,7 +127,7 @@ class Lock:
             return True
         while True:
             if self._file < 0:
-                self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | _CLOEXEC | _NOFOLLOW, 0o600)
+                self._file = self._open()
             if _flocked(self._file):
                 if identity_of(self.path) == _identity(os.fstat(self._file)):
                     return True
@@ -136,6 +136,14 @@ class Lock:
                 return False
             else:
                 time.sleep(LOCK_POLL_S)
+
+    def _open(self) -> int:
+        flags = os.O_RDWR | os.O_CREAT | _CLOEXEC | _NOFOLLOW
+        try:
+            return os.open(self.path, flags, 0o600)
+        except FileNotFoundError:  # the directory was removed under us: what is said now is logged all the same
+            make_dir(self.path.parent)
+            return os.open(self.path, flags, 0o600)
 
     def _close(self) -> None:
         file, self._file = self._file, -1
