@@ -1,5 +1,6 @@
 """Finding messages by their words, in any language, whatever became of the index."""
 
+import sqlite3
 import unicodedata
 from typing import ClassVar
 
@@ -13,6 +14,7 @@ from optchat.recall.focus import find
 from optchat.recall.recall import POINTED
 from optchat.recall.search import hits
 from optchat.storage import postings
+from optchat.storage.database import Database
 from optchat.storage.search import Search
 
 
@@ -275,3 +277,22 @@ def test_two_memories_on_one_directory_find_the_same(opened):
     log(memory, "an apple")
     log(other, "another apple")
     assert sorted(found(memory, "apple")) == sorted(found(other, "apple")) == [0, 1]
+
+def test_a_full_text_file_that_vanishes_while_it_is_opened_is_made_anew(memory, monkeypatch):
+    """SQLite calls it an error of the disk."""
+    memory.record([Entry(kind="user", text="the needle")])
+    gone = sqlite3.OperationalError("disk I/O error")
+    gone.sqlite_errorcode = 1802
+    assert memory.settle(20)
+    real, failing = Database.execute, [True]
+
+    def execute(self, sql, *values):
+        if failing and self.path.name == "search.sqlite" and "sqlite_master" in sql:
+            failing.clear()
+            raise gone
+        return real(self, sql, *values)
+
+    monkeypatch.setattr(Database, "execute", execute)
+    assert memory.settle(20)
+    assert not failing
+    assert [hit.id for hit in memory.search("needle")] == [0]

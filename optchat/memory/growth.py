@@ -15,6 +15,7 @@ from ..compaction.work import StoreWork
 from ..core.cost import ALL, CHEAP, Cost
 from ..core.errors import StoreError
 from ..storage import files
+from ..storage.database import DamagedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -168,13 +169,20 @@ class Growth:
     def _settled(self) -> bool:
         ready = self._store.read(lambda index: index.ready(1, ALL if self.costs is CHEAP else self.costs))
         busy = self._lanes is not None and self._lanes.busy
-        return not ready and not busy and self._search.indexed() >= self._store.total()
+        return not ready and not busy and self._all_searchable()
+
+    def _all_searchable(self) -> bool:
+        """False also where the full text is damaged: the compactor makes it anew, and where it cannot, says why."""
+        try:
+            return self._search.indexed() >= self._store.total()
+        except DamagedError:
+            return False
 
     def _waits(self) -> bool:
         """Whether all that is left waits for a model that cannot be had: waiting for the tree would be in vain."""
         if self.costs is not CHEAP or self._store.read(lambda index: index.ready(1, CHEAP)):
             return False
-        if self._search.indexed() < self._store.total():
+        if not self._all_searchable():
             return False
         return self._lanes is None or bool(self._lanes.paused)
 

@@ -29,8 +29,8 @@ _REFUSALS: Final = frozenset(
     }
 )  # fmt: skip
 _ANEW: Final = "It is made anew by itself: try again"
-_SHORT_READ: Final = 522
-"""SQLITE_IOERR_SHORT_READ: the file ends where a page should be."""
+_BROKEN: Final = (522, 1802)
+"""SQLITE_IOERR_SHORT_READ: the file ends where a page should be; SQLITE_IOERR_FSTAT: it was deleted while we opened it."""
 
 
 class DamagedError(StoreError):
@@ -127,8 +127,8 @@ def vacuum(connection: Database) -> bool:
 
 
 def _is_damage(path: Path, code: int) -> bool:
-    """Whether what SQLite takes for a disk that refuses is in the file: it ends too soon, or its head says it is not to be written."""
-    return code == _SHORT_READ or (code == sqlite3.SQLITE_READONLY and os.access(path, os.W_OK))
+    """Whether what SQLite takes for a disk that refuses is in the file: it is cut or gone, or its head says it is not to be written."""
+    return code in _BROKEN or (code == sqlite3.SQLITE_READONLY and os.access(path, os.W_OK))
 
 
 @contextlib.contextmanager
