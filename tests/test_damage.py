@@ -156,7 +156,7 @@ def cases(life, count, *rooms):
 
 
 def test_damage_to_the_truth_costs_what_it_hit_and_is_reported_as_far_as_it_shows(life, lay):
-    for number, (files, name, first, end, data) in enumerate(cases(life, 6, *TRUTH)):
+    for number, (files, name, first, end, data) in enumerate(cases(life, 4, *TRUTH)):
         hit = ids_of(life, name, lines_hit(files[name], first, end)) if name in life.closed else set()
         changed = files | {name: data}
         memory = lay(changed if number % 2 else without_derived(changed))
@@ -192,7 +192,7 @@ def test_damage_to_what_is_derived_loses_nothing_and_is_healed_or_reported(life,
     sound = lay(life.closed)
     says, terms = index_says(sound.root), terms_in(sound.root)
     derived = ("index.sqlite", "index.sqlite-wal", "search.sqlite", "search.sqlite-wal", "view.json", "context.json")
-    for number, (files, name, _, _, data) in enumerate(cases(life, 10, *derived)):
+    for number, (files, name, _, _, data) in enumerate(cases(life, 6, *derived)):
         memory = lay(files | {name: data})
         if number % 3 == 0:
             use(memory)

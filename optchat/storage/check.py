@@ -186,7 +186,7 @@ class _Checker:
         try:
             for piece in files.scan(path):
                 if piece.line.strip() and decode(piece.line) is None:
-                    cut = not piece.ended or oddities.is_cut(piece.line)
+                    cut = oddities.is_cut(piece.line)
                     found, what = (self.report.notes, "was cut by a crash") if cut else (self.report.damage, "cannot be read")
                     found.add(f"{path.name}, byte {piece.offset}: a line {what}; stepped over")
         except OptchatError as error:
