@@ -15,16 +15,24 @@ from optchat.storage import database
 
 _FOREIGN = ("HERMES_", "OPTCHAT_", "OPENAI_", "ANTHROPIC_", "OPENROUTER_", "GEMINI_", "GOOGLE_", "MISTRAL_", "GROQ_", "XAI_", "DEEPSEEK_")
 
-
 settings.register_profile("quick", max_examples=20)
 _FULL = settings.get_profile("default").max_examples
+_SLOW = {"test_crash.py"}
+"""Files whose tests strike at every operation of whole lives, one after the other."""
 
 
 def pytest_itemcollected(item):
-    """A test that names a number of examples tries the same share of them as one that names none, in a profile that tries fewer."""
-    test, usual = getattr(item, "obj", None), settings.default.max_examples
+    """A quick run leaves the slow files out, and tries fewer examples."""
+    if item.path.name in _SLOW:
+        item.add_marker("slow")
+    if settings.default.max_examples < _FULL:
+        _tries_less(getattr(item, "obj", None), settings.default.max_examples)
+
+
+def _tries_less(test, usual):
+    """A test that names a number of examples tries the same share of them as one that names none; never less than those."""
     own = getattr(test, "_hypothesis_internal_use_settings", None)  # there is no public way to ask a test for its settings
-    if own is None or usual >= _FULL or own.max_examples <= usual or hasattr(test, "examples_named"):
+    if own is None or own.max_examples <= usual or hasattr(test, "examples_named"):
         return
     test.examples_named = own.max_examples  # a test with parameters is collected once for each
     test._hypothesis_internal_use_settings = settings(own, max_examples=max(usual, own.max_examples * usual // _FULL))
