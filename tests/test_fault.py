@@ -42,6 +42,7 @@ def meaning(error):
         (RuntimeError("No LLM provider configured for task=optchat_compact provider=auto. Run: hermes setup"), "no provider or no key"),
         (RuntimeError("Provider 'zai' is set in config.yaml but no API key was found."), "no provider or no key"),
         (named("AuxiliaryClientUnavailable", base=RuntimeError), "no provider or no key"),
+        (ModuleNotFoundError("No module named 'anthropic'"), "not installed"),
     ],
     ids=str,
 )

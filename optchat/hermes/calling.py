@@ -6,6 +6,7 @@ main model only where the user said so. What a failure means is in ``fault.py``.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
@@ -104,7 +105,7 @@ class _Caller:
         It does so on its own for a provider without credit or connection, and there is no setting against it. It asks for the main
         provider first; within this scope it is told one that does not exist.
         """
-        from agent.auxiliary_client import call_llm, scoped_runtime_main
+        from agent.auxiliary_client import call_llm
 
         task = task_of(config)
         route = _route(config, model, foreign=self._profile.is_foreign)
@@ -114,8 +115,18 @@ class _Caller:
         if not isinstance(task.get("timeout"), (int, float)):
             route["timeout"] = TIMEOUT_S
         # An empty one as well: the context may be that of a turn with a model chosen for that turn.
-        with scoped_runtime_main({"provider": NO_MAIN} if named else {}):
+        with _main_provider({"provider": NO_MAIN} if named else {}):
             return call_llm(task=TASK, messages=messages, temperature=TEMPERATURE, **route)
+
+
+def _main_provider(runtime: dict[str, str]) -> contextlib.AbstractContextManager[object]:
+    """Within this the host takes ``runtime`` for its main provider, where it can be told; what answers is looked at all the same."""
+    try:
+        from agent.auxiliary_client import scoped_runtime_main
+    except ImportError:
+        return contextlib.nullcontext()
+    scope: contextlib.AbstractContextManager[object] = scoped_runtime_main(runtime)
+    return scope
 
 
 def _route(config: dict[str, Any], model: str, *, foreign: bool) -> dict[str, Any]:

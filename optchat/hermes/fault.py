@@ -34,6 +34,7 @@ _NO_MODEL: Final = re.compile(
 _UNREACHABLE: Final = frozenset({"ConnectError", "ConnectTimeout", "ConnectionRefusedError", "gaierror", "ProxyError"})
 """Nothing was sent. A connection that breaks later is one call's failure: the text may have been what broke it."""
 
+_MISSING: Final = frozenset({"ImportError", "ModuleNotFoundError"})
 _UNCONFIGURED: Final = frozenset({"AuxiliaryClientUnavailable", "AuthError", "UnscopedSecretError"})
 _UNCONFIGURED_TEXT: Final = re.compile(r"no LLM provider configured|no API key was found|without credentials", re.IGNORECASE)
 
@@ -71,6 +72,8 @@ def _why_down(error: Exception) -> str:
         return "it cannot be reached"
     if "RateLimitError" in names:  # also raised without a status
         return _DOWN[429]
+    if names & _MISSING:
+        return "a package that Hermes needs for its provider is not installed"
     if names & _UNCONFIGURED or _UNCONFIGURED_TEXT.search(str(error)):
         return "Hermes has no provider or no key for it"
     return ""

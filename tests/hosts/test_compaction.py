@@ -206,3 +206,24 @@ def test_the_command_inside_the_host_has_its_model_write(apart, elsewhere):
     assert done.stdout == "built 3 lines; all 3 lines are there\n", done.stdout + done.stderr
     assert set(elsewhere.keys) == {"aux-key-1"}
     assert "model aux-model" in apart.hermes("optchat", "status").stdout
+
+
+def test_in_a_plugin_process_of_its_own_lines_are_written_by_the_same_model(apart, elsewhere):
+    if apart.host.name == "a":
+        pytest.skip("host 0.19 runs plugins in its own process only")
+    config = json.loads((apart.path / "config.yaml").read_text())
+    (apart.path / "config.yaml").write_text(json.dumps({**config, "plugins": {"isolation": "host"}}))
+
+    apart.play(
+        f"""
+        talk = Talk("s1")
+        talk.say({long("the harbour")!r})
+        until = time.monotonic() + 40
+        while time.monotonic() < until and '"by":"model"' not in "".join(file.read_text() for file in (home / "optchat" / "tree").glob("*")):
+            time.sleep(0.2)
+        talk.end()
+        """
+    )
+
+    assert set(elsewhere.keys) == {"aux-key-1"}
+    assert "model" in makers(apart)
