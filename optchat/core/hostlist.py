@@ -10,6 +10,7 @@ from base64 import b64decode
 from binascii import Error as BadBase64
 from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
 
@@ -17,7 +18,7 @@ from .hosttext import RESULT_STUB, canon, has_mask, is_error, split_steers, spli
 from .records import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 STEER: Final = "steer"
 """Stands in ``tool`` of a user's entry that reached the agent in the middle of its turn."""
@@ -225,7 +226,7 @@ def text_of(content: object) -> str:
         return "\n".join(text for part in content if (text := _part(part)))
     if content is None or isinstance(content, dict):
         return _part(content)
-    return str(content) if isinstance(content, (bool, int, float)) else ""
+    return _shown(content, str) if isinstance(content, (bool, int, float)) else ""
 
 
 def _part(part: object) -> str:
@@ -285,12 +286,23 @@ def _dump(value: object) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, sort_keys=True, default=repr)
     except (TypeError, ValueError, RecursionError):
-        return repr(value)
+        return _shown(value, repr)
+
+
+def _shown(value: object, show: Callable[[object], str]) -> str:
+    try:
+        return show(value)
+    except Exception:  # nested too deep, a number of too many digits, or not ours at all: one value must not cost the turn it stands in
+        return f"({type(value).__name__} that cannot be shown)"
 
 
 def _word(value: object) -> str:
-    return value if isinstance(value, str) else str(value) if isinstance(value, int) and not isinstance(value, bool) else ""
+    return value if isinstance(value, str) else _shown(value, str) if isinstance(value, int) and not isinstance(value, bool) else ""
 
 
 def _stamp(value: object) -> float:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else 0.0
+    try:
+        stamp = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else 0.0
+    except OverflowError:
+        return 0.0
+    return stamp if isfinite(stamp) else 0.0  # what is not a number has no place among dates, before or after
