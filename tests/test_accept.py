@@ -57,6 +57,8 @@ def test_a_line_of_chinese_is_kept_in_chinese_or_not(line):
         (f"user: {TEXT.upper()}", "echo"),
         (f"user: {SYSTEM[:500]}", "prompt"),
         ("user: Write the one line that takes the place of the new text.", "prompt"),
+        ("user: The one line that takes the place of the new text is:", "prompt"),
+        ("user: The new text is: Join them into one, older things first, each item with its kind.", "prompt"),
         ("user: Sure, SQLite is a good choice for an index, and here is how to set it up", "answer"),
         ("user: I cannot help with deposits, euros or databases such as SQLite and Postgres", "answer"),
         ("user: Es tut mir leid, zu SQLite und Postgres und der Kaution kann ich nichts sagen", "answer"),

@@ -143,14 +143,21 @@ def _is_echo(line: str, ground: Ground) -> bool:
     return bool(there) and (there in here or (here in there and len(here) >= _ECHO_SHARE * len(there)))
 
 
-_PROMPTS: Final = tuple(
-    piece for part in re.split(r"\n|(?<=[.:;]) ", f"{SYSTEM}\n{request('', 'user', ('',), 0)}") if len(piece := _smooth(part)) >= 40
-)
+_PROMPT_WORDS: Final = 8
+"""So many words in a row of what a model was told are not in a line by chance. Small models repeat parts of sentences."""
+
+
+def _runs(text: str) -> set[tuple[str, ...]]:
+    words = re.findall(r"\w+", _smooth(text))
+    return {tuple(words[at : at + _PROMPT_WORDS]) for at in range(len(words) - _PROMPT_WORDS + 1)}
+
+
+_PROMPTS: Final = frozenset(_runs(SYSTEM) | _runs(request("", "user", ("",), 0)) | _runs(request("", "", ("", ""), 0)))
 
 
 def _is_prompt(line: str, ground: Ground) -> bool:
-    low = _smooth(line)
-    return any(piece in low and piece not in ground.smooth for piece in _PROMPTS)
+    told = _runs(line) & _PROMPTS
+    return bool(told) and not told <= _runs(ground.text)
 
 
 _OPENING: Final = re.compile(
