@@ -319,30 +319,141 @@ def test_a_call_that_was_not_made_counts_as_no_attempt():
     assert not world.lanes._failed
 
 
+def test_calls_that_were_out_when_it_went_down_do_not_put_the_first_look_off():
+    world = World(leaves=64, jobs=8)
+    world.answers = {Place(0, k): ModelDownError("429: too many calls") for k in range(64)}
+    assert len(world.begin()) == 8
+    world.land()
+    world.answers.clear()
+    assert world.lanes.due_in() == module.PAUSES_S[0]
+    world.time += module.PAUSES_S[0]
+    assert len(world.begin()) == 1
+    world.land()
+    assert world.lanes.paused == ""
+
+
+def test_a_line_that_was_under_way_when_it_went_down_is_kept_and_says_nothing_of_how_it_is_now():
+    world = World(leaves=64)
+    world.answers = {Place(0, 0): ModelDownError("402: no credit left")}
+    world.begin()
+    assert [node.index for node in world.land()] == [1, 2, 3]
+    assert world.lanes.paused == "402: no credit left"
+    assert world.told == ["402: no credit left"]
+
+
+def test_the_last_calls_of_a_days_budget_do_not_end_its_pause(caplog):
+    world = World(leaves=64)
+    world.begin()
+    world.rest = "today's tokens are spent"
+    for call in world.calls:
+        call()
+        assert len(world.lanes.land()) == 1
+        assert world.begin() == []
+    assert world.told == ["today's tokens are spent"]
+    assert len(caplog.records) == 1
+
+
+def test_a_call_that_takes_long_while_the_model_is_down_is_waited_for_in_peace():
+    world = World(leaves=64)
+    world.answers = {Place(0, 0): ModelDownError("no connection")}
+    world.begin()
+    world.calls[0]()
+    assert world.lanes.land() == []
+    looks, end = 0, world.time + 800
+    while world.time < end:
+        world.begin()
+        looks += 1
+        world.time += max(world.lanes.due_in(), 0.02)
+    assert looks < 20
+    assert world.lanes.busy, "what is paid for is waited for"
+
+
+def test_a_line_that_is_judged_not_worth_one_does_not_end_a_pause():
+    """A turn may be judged by its length, without a call."""
+    world = World(leaves=64)
+    world.answers = {Place(0, k): ModelDownError("402: no credit left") for k in range(64)}
+    world.begin()
+    world.land()
+    world.answers |= {Place(0, k): Outcome(spare=True) for k in range(3)} | {Place(1, 0): Outcome(spare=True)}
+    for _ in range(100):
+        world.begin()
+        world.land()
+        world.time += 1
+    assert set(world.built) == {Place(0, 0), Place(0, 1), Place(0, 2), Place(1, 0)}
+    assert "" not in world.told
+    assert len(world.tried) < 16
+
+
+def test_whether_it_is_back_is_asked_with_lines_that_have_not_failed():
+    world = World(leaves=64)
+    world.answers = {Place(0, k): CallError("400: too long") for k in range(4)}
+    world.begin()
+    world.land()
+    assert "400: too long" in world.lanes.paused
+    world.time += module.PAUSES_S[0]
+    assert world.begin() == [Place(0, 4)]
+    world.land()
+    assert world.lanes.paused == ""
+
+
+def test_an_endpoint_that_refuses_now_and_then_does_not_fill_the_log(caplog):
+    world = World(leaves=100)
+    real = world._write
+    calls = []
+
+    def write(job, context):
+        calls.append(job.place)
+        if len(calls) % 5 == 0:
+            raise ModelDownError(f"cannot use tiny: it is asked too often (request {len(calls)})")
+        return real(job, context)
+
+    world.lanes._write = write
+    world.go_on(3_000)
+    assert len(world.built) == 197
+    assert world.told.count("") > 10
+    assert len(caplog.records) == 2
+
+
 # -- fallbacks
 
 
 def test_a_fallback_nothing_stands_on_is_written_anew_now_and_then():
     world = World(leaves=0)
     world.old = [Ready(Place(0, 6), 0, Cost.DEAR, spare=False)]
-    assert world.begin() == [Place(0, 6)]
-    (node,) = world.land()
-    assert (node.level, node.index, node.by) == (0, 6, "model")
     assert world.begin() == []
-    world.time += module.AGAIN_S + 1
-    assert world.lanes.due_in() == 0
-    assert world.begin() == [Place(0, 6)]
+    for _ in range(2):
+        world.time += module.AGAIN_S
+        assert world.lanes.due_in() == 0
+        assert world.begin() == [Place(0, 6)]
+        (node,) = world.land()
+        assert (node.level, node.index, node.by) == (0, 6, "model")
+        assert world.begin() == []
 
 
-def test_a_fallback_that_fails_again_is_left_as_it_is():
+@pytest.mark.parametrize("answer", [Outcome(reasons=("empty",)), Outcome(reasons=("it invents",), final=True), CallError("400: too long")])
+def test_a_fallback_that_fails_again_is_left_as_it_is_and_not_paid_for_for_ever(answer):
     world = World(leaves=0)
     world.old = [Ready(Place(0, 6), 0, Cost.DEAR, spare=False)]
-    world.answers[Place(0, 6)] = Outcome(reasons=("empty",), final=True)
-    world.begin()
-    assert world.land() == []
-    assert not world.lanes.busy
-    world.time += 60
-    assert world.begin() == []
+    world.answers[Place(0, 6)] = answer
+    day = world.time + 24 * module.AGAIN_S
+    while world.time < day:
+        world.begin()
+        assert world.land() == []
+        assert not world.lanes.busy
+        world.time += max(world.lanes.due_in(), 1)
+    assert len(world.tried) == (1 if getattr(answer, "final", False) else module.ANEW)
+    world.old = [Ready(Place(1, 9), 0, Cost.DEAR, spare=False)]
+    world.go_on(2 * module.AGAIN_S)
+    assert Place(1, 9) in world.built, "another one is not held to what this one has cost"
+
+
+def test_a_fallback_is_not_asked_for_by_a_process_that_has_only_just_begun():
+    """A command that runs fifty times a day would each time pay for the same line, that each time fails."""
+    for _ in range(50):
+        world = World(leaves=0)
+        world.old = [Ready(Place(0, 6), 0, Cost.DEAR, spare=False)]
+        world.go_on(60)
+        assert world.tried == []
 
 
 # -- doing nothing

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import queue
+import re
 import time
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
@@ -36,7 +37,12 @@ LOST_S: Final = 900.0
 STRANGERS: Final = 3
 """So many lines failing for the first time, one after the other with no success between them, is no line's fault."""
 AGAIN_S: Final = 3_600.0
-"""Between two looks for fallbacks that can still be written anew."""
+"""Between two looks for fallbacks that can still be written anew. The first is as late: a process that is started for a minute, fifty
+times a day, would ask fifty times for the same line."""
+ANEW: Final = 3
+"""Attempts at one fallback. One that stands at the log's end for months would else be paid for every hour of them."""
+TELL_S: Final = 3_600.0
+"""Between two warnings of one cause: an endpoint that now and then refuses for some seconds would else fill the host's log."""
 
 logger = logging.getLogger(__name__)
 
@@ -106,11 +112,15 @@ class Lanes:
         self._failed: dict[Place, _Failed] = {}
         self._again: dict[Place, Ready] = {}  # fallbacks to be written anew
         self._anew: set[Place] = set()  # those of them in flight
-        self._looked_again = -AGAIN_S
+        self._in_vain: dict[Place, int] = {}  # attempts at those of them that stay as they are
+        self._looked_again = now()
         self._back: queue.SimpleQueue[tuple[_Flight, Outcome | BaseException]] = queue.SimpleQueue()
         self._strangers: set[Place] = set()
         self._pauses = 0  # in a row
         self._until = 0.0
+        self._paused_at = 0.0
+        self._warned: dict[str, float] = {}  # causes of pauses, and when they were told
+        self._said_so = False  # whether this pause was
         self.paused = ""
         self.last_error = ""
         self.refused = 0
@@ -118,23 +128,23 @@ class Lanes:
     @property
     def busy(self) -> bool:
         """Whether lines are being written, or will be tried again without anything else happening."""
-        return bool(self._flying or self._failed) and not self.paused
+        return bool(self._flying or (self._failed and not self.paused))
 
     def due_in(self) -> float:
         """Seconds until there is something to do though nothing was logged: a call is back, or a wait is over. Costs nothing."""
         if not self._back.empty():
             return 0.0
         times = [flight.began + LOST_S for flight in self._flying.values()]
-        if self.paused:
+        if self.paused and not self._flying:  # with a call still out no other is begun, however long it takes
             times.append(self._until)
-        elif len(self._flying) < self._jobs:
+        elif not self.paused and len(self._flying) < self._jobs:
             times += [failed.due for failed in self._failed.values()]
             times.append(self._looked_again + AGAIN_S)
         return max(0.0, min(times) - self._now())
 
     def land(self) -> list[Node]:
         """The lines that are ready to be kept."""
-        return [node for flight, came in self._landed() if (node := self._settle(flight.job, came))]
+        return [node for flight, came in self._landed() if (node := self._settle(flight, came))]
 
     def begin(self) -> None:
         """Begin as many calls as may be."""
@@ -147,12 +157,15 @@ class Lanes:
         room = (1 if self.paused else self._jobs) - len(self._flying)
         if room <= 0:
             return
-        if now - self._looked_again > AGAIN_S:
+        if now - self._looked_again >= AGAIN_S:
             self._looked_again = now
-            self._again = {ready.place: ready for ready in self._work.fallbacks()}
+            found = self._work.fallbacks()
+            self._in_vain = {ready.place: self._in_vain[ready.place] for ready in found if ready.place in self._in_vain}
+            self._again = {ready.place: ready for ready in found if self._in_vain.get(ready.place, 0) < ANEW}
         chosen, front = self._choose(room, now)
         if self.paused and not chosen:
-            self._until = now + PAUSES_S[-1]  # nothing to ask it: whether it is back shows with the next line
+            # Nothing to ask it: whether it is back shows with the next line.
+            self._until = now + (RETRY_S if self._failed else PAUSES_S[-1])
         try:
             for job in self._work.jobs(chosen):
                 self._start(job, self._work.context(job, min(front, job.place.first)))
@@ -164,15 +177,18 @@ class Lanes:
     def _choose(self, room: int, now: float) -> tuple[list[Ready], int]:
         """The next nodes that may be begun, children before parents and old before new."""
         waiting = self._work.dear(len(self._flying) + len(self._failed) + UNBUILT_MAX + room)
-        chosen: list[Ready] = []
+        free: list[Ready] = []
         leaves = 0
         for ready in waiting.nodes:
             place = ready.place
             held = place in self._flying or (place in self._failed and self._failed[place].due > now)
             too_far = not place.level and leaves + bisect_left(waiting.cheap, place.first) >= UNBUILT_MAX
-            if not held and not too_far and len(chosen) < room:
-                chosen.append(ready)
+            if not held and not too_far:
+                free.append(ready)
             leaves += not place.level
+        if self.paused:  # to ask again what failed would tell nothing of the model: it may be the line's own fault
+            free.sort(key=lambda ready: self._tries(ready.place))
+        chosen = free[:room]
         there = {ready.place for ready in waiting.nodes}
         for place in [place for place, failed in self._failed.items() if failed.due <= now and place not in there]:
             del self._failed[place]  # another process has built it
@@ -182,6 +198,9 @@ class Lanes:
             self._anew.add(place)
             chosen.append(ready)
         return chosen, waiting.front
+
+    def _tries(self, place: Place) -> int:
+        return self._failed.get(place, _Failed(0, 0.0)).tries
 
     def _start(self, job: Job, context: str) -> None:
         flight = _Flight(job, self._now())
@@ -214,39 +233,46 @@ class Lanes:
             landed.append((flight, CallError(f"the model has not answered for {LOST_S:.0f} s")))
         return landed
 
-    def _settle(self, job: Job, came: Outcome | BaseException) -> Node | None:
+    def _settle(self, flight: _Flight, came: Outcome | BaseException) -> Node | None:
         """What one attempt came to: a line to keep, or another attempt later."""
-        now = self._now()
+        job, now = flight.job, self._now()
+        old = bool(self.paused) and flight.began <= self._paused_at  # begun before the pause: it says nothing of how things are now
         if isinstance(came, RestError):
             return None
         if isinstance(came, ModelDownError):
-            self._pause(str(came), now)
+            if not old:  # or four calls that were out when it went down would put the first look off like four looks in vain
+                self._pause(str(came), now)
             return None
         if isinstance(came, BaseException):
-            return self._failure(job, came, now)
-        self._resume()
-        if came.text or came.spare:
+            return self._failure(job, came, now, old=old)
+        if came.spare:  # perhaps without a call: it tells nothing of the model
+            self._failed.pop(job.place, None)
+            return self._local(job._replace(spare=True), "local")
+        if not old:
+            self._resume()
+        if came.text:
             self._failed.pop(job.place, None)
             self.last_error = ""
-            return job.node(came.text, "model") if came.text else self._local(job._replace(spare=True), "local")
+            return job.node(came.text, "model")
         self.refused += 1
         self.last_error = f"line {job.place.address}: {'; '.join(came.reasons) or 'the model wrote nothing that could be kept'}"
         return self._missed(job, now, final=came.final)
 
-    def _failure(self, job: Job, error: BaseException, now: float) -> Node | None:
+    def _failure(self, job: Job, error: BaseException, now: float, *, old: bool) -> Node | None:
         if not isinstance(error, OptchatError):
             logger.error("optchat: writing line %s failed", job.place.address, exc_info=error)
         self.last_error = f"line {job.place.address}: {str(error) or type(error).__name__}"
         if job.place not in self._failed:  # one that failed while others did not says nothing of the model
             self._strangers.add(job.place)
-        if len(self._strangers) >= STRANGERS or self.paused:
+        if not old and (len(self._strangers) >= STRANGERS or self.paused):
             self._pause(f"the model answers no call any more; the last: {str(error) or type(error).__name__}", now)
         return self._missed(job, now, final=False)
 
     def _missed(self, job: Job, now: float, *, final: bool) -> Node | None:
-        if job.place in self._anew:
-            return None  # it keeps its fallback
-        tries = self._failed.get(job.place, _Failed(0, 0.0)).tries + 1
+        if job.place in self._anew:  # it keeps its fallback
+            self._in_vain[job.place] = ANEW if final else self._in_vain.get(job.place, 0) + 1
+            return None
+        tries = self._tries(job.place) + 1
         if tries < TRIES and not final:
             self._failed[job.place] = _Failed(tries, now + RETRY_S)
             return None
@@ -256,8 +282,12 @@ class Lanes:
 
     def _pause(self, reason: str, now: float) -> None:
         if not self.paused:
-            logger.warning("optchat: lines wait for the model: %s", reason)
-        self.paused = reason
+            cause = re.split("[(;]", reason, maxsplit=1)[0]  # what an endpoint says of it may be different each time
+            if now - self._warned.get(cause, -TELL_S) >= TELL_S:
+                self._warned[cause] = now
+                logger.warning("optchat: lines wait for the model: %s", reason)
+                self._said_so = True
+        self.paused, self._paused_at = reason, now
         self._until = now + PAUSES_S[min(self._pauses, len(PAUSES_S) - 1)]
         self._pauses += 1
         self._told(reason)
@@ -266,6 +296,8 @@ class Lanes:
         self._strangers.clear()
         self._pauses = 0
         if self.paused:
-            logger.warning("optchat: the model answers again; lines go on being written")
-            self.paused = ""
+            logger.log(
+                logging.WARNING if self._said_so else logging.DEBUG, "optchat: the model answers again; lines go on being written"
+            )
+            self.paused, self._said_so = "", False
             self._told("")
