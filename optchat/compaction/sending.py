@@ -33,7 +33,7 @@ _URL_HEAD: Final = 100
 _MARKER_CHARS: Final = 64
 _MARKER: Final = re.compile(r"\[(?:base64|hex), \d+ bytes\]")
 
-_FRAME: Final = re.compile(rf"<(?=\s*/?\s*(?:{'|'.join(FRAMES)})\b)", re.IGNORECASE)
+_FRAME: Final = re.compile(rf"<(?=\s*+/?\s*+(?:{'|'.join(FRAMES)})\b)", re.IGNORECASE)
 _ID_HEAD: Final = re.compile(r"^[ \t]*\d+\+\d+\|[ \t]?", re.MULTILINE)
 
 

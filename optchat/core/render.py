@@ -28,10 +28,19 @@ FRAME_CHARS: Final = len(HEAD) + len(FOOT)
 
 _CONTROL: Final = dict.fromkeys((*range(32), *range(0x7F, 0xA0), 0x2028, 0x2029), " ")
 _CONTROL_BUT_LAYOUT: Final = {code: sign for code, sign in _CONTROL.items() if code not in (9, 10)}
-_TAG: Final = re.compile(r"<(?=\s*/?\s*(?:chat|memory-context)\b)", re.IGNORECASE)
-_LINE_HEAD: Final = re.compile(r"(\d\+\d+)\|")
+_UNSEEN: Final = "\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f"
+"""Signs without a shape of their own: a tag or an address with some of them in it reads as one without."""
+
+
+def _spelled(word: str) -> str:
+    return f"[{_UNSEEN}]*".join(map(re.escape, word))
+
+
+_GAP: Final = rf"[\s{_UNSEEN}]*+"  # gives nothing back: two of them in a row would try every way to share out a long gap
+_TAG: Final = re.compile(rf"<(?={_GAP}/?{_GAP}(?:{_spelled('chat')}|{_spelled('memory-context')})(?!\w))", re.IGNORECASE)
+_LINE_HEAD: Final = re.compile(rf"(\d[{_UNSEEN}]*\+[{_UNSEEN}]*\d[\d{_UNSEEN}]*)\|")
 _CONTROL_FRAME: Final = re.compile(
-    r"\[(?=\s*/?\s*(?:system(?:\s+note)?\s*[:\]]|out-of-band\s+user\s+message|context\s+(?:compaction|summary)|prior\s+context"
+    r"\[(?=\s*+/?\s*+(?:system(?:\s+note)?\s*[:\]]|out-of-band\s+user\s+message|context\s+(?:compaction|summary)|prior\s+context"
     r"|runtime\s+note\s*:|important\s*:|planning\s+state\s+preserved|async\s+delegation))",
     re.IGNORECASE,
 )
