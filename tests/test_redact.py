@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import asdict
 
 import faults
 import pytest
@@ -628,3 +629,41 @@ def test_an_index_that_cannot_be_cleaned_is_told_with_what_to_do(home, capsys, m
     status, out, _ = command(capsys, monkeypatch, "redact", "1", "--yes", "--home", home)
     assert status == 1
     assert "delete index.sqlite*" in out
+
+
+# -- what is noted beside the log
+
+
+def test_what_a_living_process_has_kept_aside_does_not_bring_the_words_back(opened, root):
+    memory, other = opened(), opened()
+    fields = [{"kind": "user", "text": text, "session": "s", "turn": token} for text, token in ((SECRET, "t1"), ("kept", "t2"), (SECRET, "t3"))]
+    other._notes.jot({"type": "batch", "session": "s", "first": 0, "entries": [asdict(Entry(**entry)) for entry in fields]})
+    memory.record([Entry(kind="user", text=SECRET, session="s", turn="t1")])
+    memory.redact(0)
+    other._notes.commit("x", [], [])
+    said = [message.text for message in memory._store.messages(0, 99) if message.kind != "note"]
+    assert said == [REDACTED, "kept", SECRET]  # the third was said in a turn of its own
+    memory.redact(next(k for k in range(9) if memory.message(k).text == SECRET))
+    assert PART not in bytes_of(root)
+    assert_sound(memory)
+
+
+def test_what_a_turn_began_with_is_gone_also_where_the_log_has_other_words(opened, root):
+    """A host may mask in its list what it announced in the clear."""
+    memory, other = opened(), opened()
+    for one, token in ((memory, "t1"), (other, "t2")):
+        one._notes.jot({"type": "draft", "session": "s", "kind": "user", "token": token, "text": SECRET, "date": "", "author": "", "owner": "x"})
+    memory.record([Entry(kind="user", text="the key is ***", session="s", turn="t1"), Entry(kind="user", text="the key is ***", session="s")])
+    memory._notes.commit("s", [], [{"type": "bind", "session": "s", "id": 1, "uid": "", "turn": "t2"}])
+    memory.redact(0)
+    memory.redact(1)
+    assert PART not in bytes_of(root)
+    assert_sound(memory)
+
+
+def test_an_open_turn_with_the_same_words_is_not_touched(opened):
+    memory = opened()
+    memory.record([Entry(kind="user", text=SECRET, session="s", turn="t1")])
+    memory._notes.jot({"type": "draft", "session": "s", "kind": "user", "token": "t2", "text": SECRET, "date": "", "author": "", "owner": "x"})
+    memory.redact(0)
+    assert [note["text"] for note in memory._notes.notes("draft")] == [SECRET]
