@@ -460,3 +460,111 @@ def test_full_text_is_made_by_one_at_a_time_also_if_locks_do_not_work(root, open
     one.add(2, ["word2", "word3"])
     assert two.indexed() == 3
     assert list(one.look_up(["word2"]).postings["word2"].ids) == [2]
+
+
+# -- lines by a model
+
+
+class FakeLanes:
+    """Lines that come back when the test says so."""
+
+    paused = ""
+
+    def __init__(self, work):
+        self.work, self.back, self.begun, self.busy = work, [], 0, False
+
+    def due_in(self):
+        return 0.0 if self.back else 60.0
+
+    def land(self):
+        back, self.back = self.back, []
+        return back
+
+    def begin(self):
+        self.begun += 1
+
+
+def written(number):
+    return leaf(number).node(f"user: line {number}", "model")
+
+
+@pytest.fixture
+def laned(run):
+    """A compactor with lanes, at work."""
+    work = FakeWork()
+    one = run(work)
+    one.lanes = FakeLanes(work)
+    until(lambda: one.owner and work.rests)
+    return one, work
+
+
+def test_what_a_model_wrote_is_not_lost_with_a_disk_that_refuses_and_no_more_is_bought_meanwhile(laned, monkeypatch):
+    monkeypatch.setattr(module, "RETRY_S", (0.01,))
+    one, work = laned
+    work.failing["commit"] = StoreError("cannot write: the disk is full")
+    one.lanes.back = [written(0), written(1)]
+    one.wake()
+    until(lambda: one.failures > 3)
+    begun = one.lanes.begun
+    one.lanes.back = [written(2)]
+    until(lambda: one.failures > 8)
+    assert one.lanes.begun == begun
+    work.failing.clear()
+    until(lambda: len(work.built) == 3)
+    until(lambda: one.lanes.begun > begun)
+    assert [node.index for node in work.built] == [0, 1, 2]
+
+
+def test_a_line_that_cannot_be_kept_for_a_fault_of_ours_does_not_stop_the_others(laned, monkeypatch):
+    monkeypatch.setattr(module, "RETRY_S", (0.01,))
+    one, work = laned
+    real = work.commit
+
+    def commit(nodes):
+        if nodes[0].index == 0:
+            raise ZeroDivisionError("a bug of ours")
+        real(nodes)
+
+    work.commit = commit
+    one.lanes.back = [written(0)]
+    one.wake()
+    until(lambda: one.failures or "bug" in one.last_error)
+    one.lanes.back = [written(1)]
+    one.wake()
+    until(lambda: [node.index for node in work.built] == [1])
+
+
+def test_what_a_model_has_written_is_kept_when_the_thread_is_stopped(laned):
+    one, work = laned
+    one.nudge()  # a turn, to which it gives way
+    one.lanes.back = [written(0)]
+    one.stop()
+    assert [node.index for node in work.built] == [0]
+
+
+def test_what_a_model_has_written_is_kept_by_who_does_the_work_for_a_while(lock):
+    work = FakeWork()
+    one = Compactor(work, lock)
+    one.lanes = FakeLanes(work)
+
+    def keep_on():
+        one.lanes.back = [written(0)]
+        return False
+
+    assert not one.run_here(keep_on)
+    assert [node.index for node in work.built] == [0]
+
+
+def test_who_has_no_model_does_not_keep_the_work_from_others_who_do(run):
+    modest = FakeWork([leaf(0)])
+    first = run(modest)
+    first.modest = True
+    until(lambda: modest.built)
+    second = run(FakeWork())
+    until(lambda: second.owner, timeout_s=5)
+    modest.jobs = [leaf(1)]
+    modest.changes += 1
+    time.sleep(0.2)
+    assert len(modest.built) == 1
+    second.stop()
+    until(lambda: len(modest.built) == 2, timeout_s=5)

@@ -8,10 +8,11 @@ import pytest
 from soundness import assert_sound
 
 from optchat import Memory
-from optchat.compaction import lanes
+from optchat.compaction import compactor, lanes
 from optchat.compaction.calls import CallError, Model, ModelDownError, Reply
 from optchat.compaction.context import HIGH_BYTES
 from optchat.compaction.prompts import FRAMES, SYSTEM
+from optchat.core.errors import StoreError
 from optchat.core.records import Entry
 from optchat.core.settings import RetainPreFilter, Settings
 from optchat.core.tree import Place
@@ -269,6 +270,107 @@ def test_what_was_waited_for_in_vain_is_said_by_settle_and_not_waited_for(opened
     assert time.monotonic() - start < 10
     assert "no model can be reached" in memory.status()["model"]["paused"]
     assert "|user: short" in memory.view()
+
+
+class Down:
+    """A model that is down until ``back`` is set."""
+
+    def __init__(self, reason="402: no credit left"):
+        self.back, self.reason, self.asked = threading.Event(), reason, 0
+
+    def __call__(self, said, model):
+        self.asked += 1
+        if not self.back.is_set():
+            raise ModelDownError(self.reason)
+        return Writer()(said, model)
+
+
+@pytest.mark.parametrize("summarizer", ["model", "auto"])
+def test_nobody_waits_for_the_model_of_another_process_that_is_down(opened, wrote, summarizer):
+    memory = wrote(Down())
+    memory.record(said(4))
+    assert not memory.settle(30)
+    other = opened(settings=Settings(summarizer=summarizer), model=Model("tiny-1", Writer()) if summarizer == "model" else None)
+    start = time.monotonic()
+    assert not other.settle()
+    assert time.monotonic() - start < 10
+    assert "402" in other.status()["model"]["paused"]
+
+
+def test_what_a_process_left_behind_that_was_down_when_it_ended_is_tried_by_the_next(opened):
+    first = opened(settings=Settings(summarizer="model"), model=Model("tiny-1", Down()))
+    first.record(said(4))
+    assert not first.settle(30)
+    first.close()
+    writer = Writer()
+    second = opened(settings=Settings(summarizer="model"), model=Model("tiny-1", writer))
+    assert second.settle()
+    assert len(writer.requests) == 7
+
+
+def test_who_takes_the_work_up_again_still_says_that_its_model_is_down(opened, monkeypatch):
+    monkeypatch.setattr(lanes, "PAUSES_S", (60.0,))
+    memory = opened(settings=Settings(summarizer="model"), model=Model("tiny-1", Down()))
+    memory.record(said(4))
+    for k in range(3):
+        memory.record([Entry(kind="user", text=f"short {k}")])
+        assert not memory.settle(30)
+        assert "402" in memory.status()["model"]["paused"]
+
+
+def test_calls_that_are_out_when_it_goes_down_are_waited_for_and_kept(opened):
+    first, gate = threading.Event(), threading.Event()
+
+    def always(said, sources):
+        if not first.is_set():
+            first.set()
+            raise ModelDownError("429: too many calls")
+        gate.wait(20)
+        return Reply(Writer.line(said[1].content, sources))
+
+    memory = opened(settings=Settings(summarizer="model"), model=Model("tiny-1", Writer(always=always)))
+    memory.record(said(4))
+    threading.Timer(0.5, gate.set).start()
+    memory.settle(30)
+    assert memory._store.read(lambda index: index.count("nodes")) >= 3
+
+
+def test_a_process_without_the_model_leaves_the_work_to_one_that_has_it(opened, wrote):
+    modest = opened(settings=Settings(summarizer="model"), compact=True)
+    modest.record([*said(4), Entry(kind="user", text="short")])
+    end = time.monotonic() + 10
+    while "|user: short" not in modest.view():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    memory = wrote(Writer())
+    assert memory.settle(10)
+    assert list(builders(memory, 5).values()).count("model") == 7
+
+
+def test_lines_that_the_disk_refuses_are_bought_once(wrote, monkeypatch):
+    monkeypatch.setattr(compactor, "RETRY_S", (0.02,))
+    writer = Writer()
+    memory = wrote(writer)
+    real, full = memory._store.commit, threading.Event()
+    full.set()
+
+    def commit(nodes, **options):
+        if full.is_set():
+            raise StoreError("cannot write: the disk is full", path=memory.root)
+        return real(nodes, **options)
+
+    monkeypatch.setattr(memory._store, "commit", commit)
+    memory.record(said(16))
+    end = time.monotonic() + 20
+    while memory._compactor.failures < 10:
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    assert len(writer.requests) <= 4
+    assert "disk is full" in memory.status()["last_error"]
+    full.clear()
+    assert memory.settle(60)
+    assert len(writer.requests) == 31
+    assert set(builders(memory, 16).values()) == {"model"}
 
 
 # -- cost

@@ -101,6 +101,8 @@ class Compactor:
         self._costs = costs
         self.lanes: LanesLike | None = None
         self.took_over: Callable[[], None] = lambda: None  # told whenever the work is ours
+        self.modest = False  # without the model that others may have: the work is never kept from them for long
+        self._written: list[Node] = []  # by the model, and not on disk yet
         self._wake = threading.Condition()
         self._awake = False
         self._stopping = False
@@ -149,6 +151,7 @@ class Compactor:
         """In a forked child: there is no thread yet; it starts with the first message the child has to say."""
         self._wake = threading.Condition()
         self._awake, self._urgent, self.owner = False, 0, False
+        self._written = []
         self._thread = None
 
     def hurry(self, *, on: bool) -> None:
@@ -176,7 +179,7 @@ class Compactor:
             return False
         finally:
             self.hurry(on=False)
-            self._lock.release()
+            self._leave()
 
     # -- the thread
 
@@ -190,6 +193,8 @@ class Compactor:
                         self.took_over()
                     if self.owner and (self._awake or self._work.version() != seen or self._due_in() <= 0):
                         seen = self._work_off()
+                    if self.owner and self.modest:
+                        self._leave()
                     self._awake = self._awake and self.owner  # without the lock there is nothing to be awake for
                     self.failures = 0
                 except Exception as error:  # the thread must live: it reports, waits, and tries again
@@ -201,8 +206,7 @@ class Compactor:
                 self._sleep(max(LEAST_S, min(POLL_S, self._due_in())))
         finally:
             if self.owner:
-                self.owner = False
-                self._lock.release()
+                self._leave()
 
     def _work_off(self) -> object:
         """Build until nothing is ready; the version at which there was nothing, so that what came later is seen as new."""
@@ -215,6 +219,15 @@ class Compactor:
             if not self.step():
                 self._work.rest()
                 return version
+
+    def _leave(self) -> None:
+        """Give the work up. What calls have brought back since the last step is kept: it is paid for."""
+        try:
+            self._keep_written()
+        except Exception as error:  # nobody is left here to try again; whoever is next has these lines written once more
+            logger.warning("optchat: lines that a model wrote are lost: %s", error)
+        self.owner = False
+        self._lock.release()
 
     def _due_in(self) -> float:
         return self.lanes.due_in() if self.lanes and self.owner else POLL_S
@@ -255,13 +268,11 @@ class Compactor:
     def step(self) -> bool:
         """Build and commit one batch, keep what the model has written, and make some messages searchable; whether anything was done."""
         share = 1 if self._urgent else 8
-        written = self.lanes.land() if self.lanes else []
-        if written:  # a commit of its own: its tokens are spent, and must not be lost with a local line that fails
-            self._work.commit(written)
+        written = self._keep_written()  # raises before a call is begun: with a full disk the same lines would be bought without end
         made = self._made(share)
         if made:
             self._work.commit(made)
-        built = bool(made or written)
+        built = bool(made) or written
         if self.lanes:
             self.lanes.begin()
         if built:
@@ -270,6 +281,23 @@ class Compactor:
         if searchable:
             self.last_error = ""
         return built or searchable
+
+    def _keep_written(self) -> bool:
+        """Commit what the model has written; whether there was anything. What the disk refuses is kept here until it does not."""
+        if self.lanes:
+            self._written += self.lanes.land()
+        if not self._written:
+            return False
+        try:
+            # A commit of its own: its tokens are spent, and must not be lost with a local line that fails.
+            self._work.commit(self._written)
+        except OptchatError:
+            raise
+        except BaseException:  # not the disk's fault: tried again without end, they would stop the tree
+            self._written = []
+            raise
+        self._written = []
+        return True
 
     def _made(self, share: int) -> list[Node]:
         """The lines made here: as many as there is time for before someone may want the interpreter."""

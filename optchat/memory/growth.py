@@ -64,8 +64,8 @@ class Growth:
         self._work = StoreWork(store, search, rested, self._context())
         self.compactor = Compactor(self._work, self._lock, settings.node_bytes, self.costs)
         self._lanes = self.compactor.lanes = self._new_lanes()
-        # A pause that another process left behind when it ended would be told for ever.
-        self.compactor.took_over = self._usage.resume if self._lanes else lambda: None
+        self.compactor.took_over = self._take_over
+        self.compactor.modest = self.costs is CHEAP and self._model is None
 
     def start(self) -> None:
         """Start the thread, where there is to be one."""
@@ -106,15 +106,16 @@ class Growth:
                 report()
                 if self._settled():
                     return True
-                if self._waits():
-                    return False
                 failed = min(failed, self.compactor.failures)
                 if self.compactor.failures > failed + 1:
                     raise StoreError(f"cannot build lines: {self.compactor.last_error}", path=self._root)
-                if self._threaded and self.compactor.owner:
+                ours = self._threaded and self.compactor.owner
+                if ours:
                     self._closed.wait(0.01)
-                elif not self.compactor.run_here(keep_on, on_step=report):
+                elif not (ours := self.compactor.run_here(keep_on, on_step=report)):
                     self._closed.wait(0.05)  # another process is at work, or time is up
+                if self._waits(ours=ours):
+                    return False
         finally:
             self.compactor.hurry(on=False)
         return self._settled()
@@ -178,13 +179,23 @@ class Growth:
         except DamagedError:
             return False
 
-    def _waits(self) -> bool:
-        """Whether all that is left waits for a model that cannot be had: waiting for the tree would be in vain."""
-        if self.costs is not CHEAP or self._store.read(lambda index: index.ready(1, CHEAP)):
+    def _waits(self, *, ours: bool) -> bool:
+        """Whether all that is left waits for a model that cannot be had: waiting for the tree would be in vain.
+
+        ``ours``: whether the work is done in this process, and not by another that may have a model of its own.
+        """
+        if self._store.read(lambda index: index.ready(1, CHEAP)) or not self._all_searchable():
             return False
-        if not self._all_searchable():
-            return False
-        return self._lanes is None or bool(self._lanes.paused)
+        if self.costs is CHEAP and self._lanes is None:
+            return True
+        if not ours:
+            return bool(self._usage.paused)
+        return self._lanes is not None and bool(self._lanes.paused) and not self._lanes.busy
+
+    def _take_over(self) -> None:
+        """Say how it stands with the model. A pause that another process left behind when it ended would be told for ever."""
+        if self._lanes is not None:
+            self._usage.pause(self._lanes.paused)
 
     def _place(self) -> str:
         if self.compactor.owner:
