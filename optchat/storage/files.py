@@ -11,19 +11,13 @@ import errno
 import os
 import re
 import stat
-import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from filelock import FileLock, Timeout
+from filelock import BaseFileLock, FileLock, Timeout
 
 from ..core.errors import LockTimeoutError, StoreError
-
-if sys.platform == "win32":
-    fcntl = None
-else:
-    import fcntl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,17 +46,12 @@ _BINARY: Final = getattr(os, "O_BINARY", 0)
 
 
 class Lock:
-    """An exclusive lock between processes and between threads. The file is never deleted and its existence means nothing.
-
-    ``flock`` itself where there is one: the lock library opens, checks and remembers so much that it took a fifth of an append's time.
-    Both keep each other out. The library does what has to be done on Windows.
-    """
+    """An exclusive lock between processes and between threads. The file is never deleted and its existence means nothing."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._mutex = threading.Lock()  # held for as long as the lock is; it may be given back by another thread
-        self._file = -1
-        self._other = None if fcntl else FileLock(path, mode=0o600, thread_local=False)
+        self._lock = _file_lock(path)
 
     def acquire(self, timeout_s: float) -> bool:
         """Take the lock; whether it was had in time. Not twice by one thread.
@@ -77,30 +66,22 @@ class Lock:
         had = False
         try:
             had = self._take(until)
-        except Timeout:
-            pass
-        except (OSError, NotImplementedError) as error:
-            raise _failed("cannot lock", self.path, error, hint=_NO_LOCKS if getattr(error, "errno", None) in _LOCKLESS else "") from error
         finally:
             if not had:
-                self._close()
                 self._mutex.release()
         return had
 
     def release(self) -> None:
         """Give the lock back."""
-        if self._other is not None:
-            self._other.release()
-        self._close()
+        self._lock.release()
         with contextlib.suppress(RuntimeError):  # in a child that was forked while its parent held it
             self._mutex.release()
 
     def renew(self) -> None:
-        """Forget, in a forked child, that it was held: closing the file here leaves the parent what it holds."""
-        self._close()
+        """Forget, in a forked child, that it was held. The old one is kept: thrown away, it would give back what the parent holds."""
+        _inherited.append(self._lock)
         self._mutex = threading.Lock()
-        if self._other is not None:
-            self._other = FileLock(self.path, mode=0o600, thread_local=False)
+        self._lock = _file_lock(self.path)
 
     @contextlib.contextmanager
     def held(self, timeout_s: float) -> Iterator[None]:
@@ -122,47 +103,29 @@ class Lock:
             self.release()
 
     def _take(self, until: float) -> bool:
-        if self._other is not None:
-            self._other.acquire(timeout=max(0.0, until - time.monotonic()), poll_interval=LOCK_POLL_S)
-            return True
-        while True:
-            if self._file < 0:
-                self._file = self._open()
-            if _flocked(self._file):
-                if identity_of(self.path) == _identity(os.fstat(self._file)):
-                    return True
-                self._close()  # it was deleted meanwhile: others lock the new file of this name
-            elif time.monotonic() >= until:
-                return False
-            else:
-                time.sleep(LOCK_POLL_S)
-
-    def _open(self) -> int:
-        flags = os.O_RDWR | os.O_CREAT | _CLOEXEC | _NOFOLLOW
         try:
-            return os.open(self.path, flags, 0o600)
-        except FileNotFoundError:  # the directory was removed under us: what is said now is logged all the same
-            make_dir(self.path.parent)
-            return os.open(self.path, flags, 0o600)
-
-    def _close(self) -> None:
-        file, self._file = self._file, -1
-        if file >= 0:
-            os.close(file)
+            if not self.path.parent.exists():  # it was removed under us: what is said now is logged all the same
+                make_dir(self.path.parent)
+            self._lock.acquire(timeout=max(0.0, until - time.monotonic()), poll_interval=LOCK_POLL_S)
+        except Timeout:
+            return False
+        except (OSError, NotImplementedError) as error:
+            lockless = isinstance(error, NotImplementedError) or error.errno in _LOCKLESS
+            raise _failed("cannot lock", self.path, error, hint=_NO_LOCKS if lockless else "") from error
+        return True
 
 
 _LOCKLESS: Final = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF)
 _NO_LOCKS: Final = "This disk knows no locks: keep the memory on a local disk"
+_inherited: Final[list[BaseFileLock]] = []
 
 
-def _flocked(file: int) -> bool:
+def _file_lock(path: Path) -> BaseFileLock:
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        if error.errno in (errno.EAGAIN, errno.EACCES):
-            return False
-        raise
-    return True
+        # Without this the library may, on disks without flock, fall back to a marker file, which outlives a killed owner.
+        return FileLock(path, mode=0o600, thread_local=False, fallback_to_soft=False)
+    except TypeError:  # a release from before the fallback existed
+        return FileLock(path, mode=0o600, thread_local=False)
 
 
 TORN: Final = b"\n\n"
