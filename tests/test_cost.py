@@ -9,6 +9,7 @@ from optchat.core.cost import ALL, CHEAP, Cost, Costs
 from optchat.core.records import KINDS, Entry, Node, decode_node, encode_node
 from optchat.core.settings import Settings
 from optchat.core.tree import Place
+from optchat.storage import ready
 from optchat.storage.store import Store
 
 
@@ -79,6 +80,28 @@ def test_the_ready_table_knows_the_cost_of_every_line_as_the_definition_has_it(t
             assert store.read(lambda index, c=cost: index.waiting(c)) == sum(1 for e in expected.values() if e[0] is cost)
         store.rebuild_index()
     store.close()
+
+
+def test_what_is_next_is_found_without_sorting_all_that_waits(opened):
+    memory = opened()
+    for costs in (ALL, CHEAP, [Cost.DEAR]):
+        for question in ready.questions(costs):
+            plan = memory._store.read(lambda index, q=question: index.rows(f"EXPLAIN QUERY PLAN {q}", (5,)))
+            assert not any("TEMP" in step for *_, step in plan)
+
+
+def test_the_settings_in_force_are_noted_once_and_asked_for_cheaply(opened, monkeypatch):
+    first = opened(settings=Settings(compact_enabled=False))
+    first.record([Entry(kind="talk", text="x" * 600)])
+    asked = []
+    second = opened(settings=Settings(model_kinds=("user",)))
+    real = second._store._index.rebuild_ready
+    monkeypatch.setattr(second._store._index, "rebuild_ready", lambda: asked.append(1) or real())
+    assert [r.cost for r in second._store.read(lambda index: index.ready(9))] == [Cost.DEAR]
+    for _ in range(3):
+        second._store.recost()
+        assert [r.cost for r in second._store.read(lambda index: index.ready(9))] == [Cost.SPARE]
+    assert asked == [1]
 
 
 def test_what_was_spare_when_it_was_built_is_spare_for_every_process_and_after_a_rebuild(opened):

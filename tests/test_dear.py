@@ -434,6 +434,31 @@ def test_with_compaction_off_or_local_lines_no_call_is_made(opened):
         memory.close()
 
 
+@pytest.mark.parametrize(
+    ("changes", "by", "calls"),
+    [
+        ({"node_bytes": 4_096}, {"free"}, 1),
+        ({"model_kinds": ("work",)}, {"local"}, 0),
+        ({"model_kinds": ("user",)}, {"local", "model"}, 8),
+        ({"summarizer": "local"}, {"local"}, 0),
+        ({"model_kinds": ("user", "talk", "tool")}, {"model"}, 15),
+    ],
+)
+def test_what_waits_costs_what_the_settings_say_now(opened, changes, by, calls):
+    """A user who sees what a backlog will cost, and chooses otherwise, must not pay for it all the same."""
+    memory = opened(settings=Settings(summarizer="model", compact_enabled=False))
+    memory.record([*said(4), *said(2, 4, "talk"), *said(2, 6, "tool")])
+    memory.settle(30)
+    memory.close()
+    writer = Writer()
+    memory = opened(settings=Settings(**({"summarizer": "model"} | changes)), model=Model("tiny-1", writer))
+    assert memory.settle(60)
+    leaves = {who for address, who in builders(memory, 8).items() if address.endswith("+1")}
+    assert leaves == by
+    assert len([text for text in writer.texts if f"</{FRAMES[1]}>" in text]) == calls
+    assert_sound(memory)
+
+
 # -- turns that are not worth it
 
 

@@ -5,6 +5,7 @@ Decides, from the settings, which lines are made here and which a model writes; 
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
@@ -13,7 +14,7 @@ from ..compaction.compactor import Compactor
 from ..compaction.usage import Usage
 from ..compaction.work import StoreWork
 from ..core.cost import ALL, CHEAP, Cost
-from ..core.errors import StoreError
+from ..core.errors import OptchatError, StoreError
 from ..storage import files
 from ..storage.database import DamagedError
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from ..storage.store import Store
 
 NO_MODEL: Final = "no model can be reached from here; lines are written while Hermes runs (summarizer: model)"
+
+logger = logging.getLogger(__name__)
 
 
 def costs_built(settings: Settings, *, model: bool) -> Collection[Cost]:
@@ -193,9 +196,13 @@ class Growth:
         return self._lanes is not None and bool(self._lanes.paused) and not self._lanes.busy
 
     def _take_over(self) -> None:
-        """Say how it stands with the model. A pause that another process left behind when it ended would be told for ever."""
+        """Leave nothing as another process left it."""
         if self._lanes is not None:
-            self._usage.pause(self._lanes.paused)
+            self._usage.pause(self._lanes.paused)  # one of a process that has ended would be told for ever
+        try:
+            self._store.recost()
+        except OptchatError as error:  # the lines are built all the same, by the settings there were
+            logger.warning("optchat: what waits to be summed up keeps the cost it had by older settings: %s", error)
 
     def _place(self) -> str:
         if self.compactor.owner:

@@ -189,15 +189,21 @@ class Index(Reading):
         self._writer.executemany(ready.DROP, [(place.end - 1, place.level) for place in places])
 
     def rebuild_ready(self) -> None:
-        """Fill the ready table from messages and nodes in one pass; for bulk loading."""
+        """Fill the ready table from messages and nodes in one pass; for bulk loading, and where the settings have changed."""
         for statement in self._ready.rebuild:
             self._writer.execute(statement)
+        self._writer.execute("INSERT OR REPLACE INTO meta VALUES ('costs', ?)", (self._ready.settings,))
 
     def note_rewritten(self) -> None:
         """A line that was built got another text: tell every process that remembers some."""
         self._writer.execute(
             "INSERT INTO meta VALUES ('rewritten', 1) ON CONFLICT (key) DO UPDATE SET value = value + 1"
         )
+
+    def has_our_costs(self) -> bool:
+        """Whether what is ready was given its cost by our settings; new rows apart, which each process writes by its own."""
+        row = self._one("SELECT value FROM meta WHERE key = 'costs'")
+        return row is not None and row[0] == self._ready.settings
 
     def lost_ids(self, first: int, end: int) -> Iterator[int]:
         """Ids in [first, end) that have no row, in order; seen by the writing connection."""

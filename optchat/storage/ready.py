@@ -42,6 +42,7 @@ class ReadySql:
 
     def __init__(self, costs: Costs) -> None:
         self._costs = costs
+        self.settings = f"{costs.node_bytes} {' '.join(sorted(costs.model_kinds))}"
         limit = int(costs.node_bytes)
         dear = ", ".join(str(number_of(kind)) for kind in costs.model_kinds if kind in KINDS) or "-1"
         spare = f"CASE WHEN m.kind IN ({dear}) THEN 0 ELSE 1 END"
@@ -70,7 +71,6 @@ class ReadySql:
         )
         self.rebuild = ("DELETE FROM ready", leaves, merges)
 
-
     def leaf(self, id_: int, kind: str, bytes_: int) -> tuple[int, int, int, bool]:
         """The row of a new message for ``ADD_NEW``."""
         spare = self._costs.spares(kind)
@@ -78,8 +78,8 @@ class ReadySql:
 
 
 def questions(costs: Collection[Cost]) -> list[str]:
-    """What to ask for the first rows of these costs, each a question with a limit; their answers are merged by whoever asks."""
-    columns = "SELECT last, level, bytes, cost, spare FROM ready"
-    if set(costs) == set(ALL):
-        return [f"{columns} ORDER BY last, level LIMIT ?"]
-    return [f"{columns} WHERE cost = {int(cost)} ORDER BY last, level LIMIT ?" for cost in costs]
+    """What to ask for the first rows of these costs, each a question with a limit; their answers are merged by whoever asks.
+
+    One for each cost, as the table is ordered: asked for several at once, a million rows that wait would be sorted each time.
+    """
+    return [f"SELECT last, level, bytes, cost, spare FROM ready WHERE cost = {int(cost)} ORDER BY last, level LIMIT ?" for cost in costs]

@@ -179,6 +179,15 @@ class Upkeep:
         with self.locked():
             self._rebuild()
 
+    def recost(self) -> None:
+        """Give what is ready the costs it has by our settings: a backlog would else be bought for kinds that were just taken out of them.
+
+        O(N), but only where they have changed.
+        """
+        if not self.read(lambda index: index.has_our_costs()):
+            with self.locked():
+                self.tell_index(lambda index: index.rebuild_ready())
+
     # -- inside
 
     def _announce(self, name: str) -> None:
