@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optchat.compaction import context as module
+from optchat.compaction.calls import CallError
 from optchat.compaction.context import HIGH_BYTES, LOW_BYTES, Context
 from optchat.core.records import Entry, Node
 from optchat.core.settings import Settings
@@ -139,6 +140,27 @@ def test_what_is_sent_is_made_ready_once_a_line(grown):
     for first in range(100):
         context.text(first, 100)
     assert len(made) <= 100
+
+
+def test_a_line_that_cannot_be_masked_is_left_out_and_the_others_are_told(grown):
+    def ready(text):
+        if "message 3 " in text:
+            raise CallError("cannot mask the secrets of a text")
+        return text.replace("\n", " ")
+
+    context = told(grown(10), ready=ready)
+    assert [line.split(" x")[0] for line in context.text(6, 10).split("\n")] == [f"user: message {k}" for k in (0, 1, 2, 4, 5)]
+    assert context.text(4, 10).count("message") == 3
+
+
+def test_where_no_line_can_be_masked_nothing_is_told(grown):
+    def ready(text):
+        raise CallError("cannot mask the secrets of a text")
+
+    context = told(grown(10), ready=ready)
+    assert context.text(1, 10) == ""
+    with pytest.raises(CallError):
+        context.text(8, 10)
 
 
 @given(st.lists(st.integers(0, 80), min_size=1, max_size=30), st.data())

@@ -233,6 +233,25 @@ def test_closing_does_not_wait_for_a_call_in_flight(wrote):
     assert took < 4
 
 
+def test_a_text_that_the_host_cannot_mask_does_not_stop_the_tree_and_is_not_sent(opened):
+    writer = Writer()
+
+    def redact(text):
+        if POISON in text:
+            raise RecursionError("the host's own masking")
+        return text
+
+    memory = opened(settings=Settings(summarizer="model"), model=Model("tiny-1", writer, redact=redact), compact=True)
+    memory.record([*said(2), *said(1, 2, text=f"{POISON} {LONG}"), Entry(kind="user", text=f"short and {POISON}")])
+    settle(memory)
+    memory.record(said(12, 4))
+    settle(memory)
+    by = builders(memory, 16)
+    assert by["2+1"] == "fallback"
+    assert by["15+1"] == "model"
+    assert not any(POISON in text for text in writer.texts)
+
+
 # -- a model that cannot be had
 
 

@@ -16,6 +16,7 @@ from ..core.view import Line, Marks, View
 from ..storage import viewfile
 from ..storage.index import Index
 from ..storage.lines import Lines
+from .calls import CallError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +30,8 @@ LOW_BYTES: Final = 16_384
 
 _LEAVES_AT_ONCE: Final = 512
 """More new messages than this are taken in from the coarsest lines down: they would not fit as leaves."""
+_MASKING_BROKEN: Final = 3
+"""So many lines that cannot be masked, and none that can."""
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +57,12 @@ class Context:
         self._trouble = ""
 
     def text(self, first: int, front: int) -> str:
-        """Lines for what came before message ``first``, oldest first, one a row; ``front``: the first message without a line."""
+        """Lines for what came before message ``first``, oldest first, one a row; ``front``: the first message without a line.
+
+        Raises:
+            CallError: no line can be made ready to send.
+
+        """
         view = self._extended(min(first, front))
         lines = [line for line in view.lines if line.place.end <= first]
         texts = self._texts(lines)
@@ -107,12 +115,26 @@ class Context:
     def _texts(self, lines: list[Line]) -> list[str]:
         missing = [line.place for line in lines if line.place not in self._sent]
         if missing:
-            texts = self._store.texts(missing)
-            self._sent.update({place: self._ready_to_send(texts[place]) for place in missing if place in texts})
+            self._make_ready(self._store.texts(missing))
         kept = {line.place: self._sent[line.place] for line in lines if line.place in self._sent}
         if len(self._sent) > 2 * len(kept) + 64:
             self._sent = dict(kept)
         return list(kept.values())
+
+    def _make_ready(self, texts: dict[Place, str]) -> None:
+        """Make these lines ready to send, once for all requests.
+
+        One line that cannot be masked is left out, or no line after it would ever be written. Where none can be, it is the masking
+        that is broken, and not a text.
+        """
+        failed: list[CallError] = []
+        for place, text in texts.items():
+            try:
+                self._sent[place] = self._ready_to_send(text)
+            except CallError as error:
+                failed.append(error)
+        if len(failed) >= _MASKING_BROKEN and not self._sent:
+            raise failed[0]
 
     def _save(self, view: View) -> None:
         self._generation += 1
