@@ -105,7 +105,7 @@ class Plug(Disk):
     def open(self, path, flags, mode=0o777, **more):
         file = super().open(path, flags, mode, **more)
         inode = os.fstat(file).st_ino
-        if flags & os.O_CREAT and inode not in self._bytes:
+        if flags & os.O_CREAT and inode not in self._bytes and not _is_derived(Path(path).name):
             self._bytes[inode] = b""
             self._held.append(os.dup(file))
         return file

@@ -5,11 +5,14 @@ import shutil
 import stat
 from datetime import timedelta, timezone
 from functools import partial
+from pathlib import Path
 
 import crashes
 import faults
 import pytest
+from children import children
 from effort import effort
+from soundness import assert_sound
 
 from optchat.core.errors import OptchatError, StoreError
 from optchat.core.records import Entry
@@ -36,6 +39,7 @@ LIVES = {
 }
 EVERY_LIFE = pytest.mark.parametrize("life", LIVES)
 SOME_LIVES = pytest.mark.parametrize("life", effort(["records", "takes in", "builds", "converses"], LIVES))
+POWER_LIVES = pytest.mark.parametrize("life", effort(["records", "takes in", "converses"], LIVES))
 
 
 def lived(life, root, *, layer=faults.Disk, **fault):
@@ -152,7 +156,7 @@ def test_an_error_at_any_operation_is_got_over_by_those_who_live_on(life, tmp_pa
     error_at_any(life, tmp_path)
 
 
-@SOME_LIVES
+@POWER_LIVES
 def test_a_power_cut_at_any_operation_costs_nothing_that_was_acknowledged(life, tmp_path):
     power_cut_at_any(life, tmp_path)
 
@@ -161,6 +165,55 @@ def test_a_power_cut_at_any_operation_costs_nothing_that_was_acknowledged(life, 
 def test_what_is_acknowledged_after_another_was_killed_at_any_operation_outlasts_a_power_cut(life, tmp_path):
     """The one that was killed may have made a file and not lived to see to it that its name stays."""
     killed_then_power_cut(life, tmp_path)
+
+
+EXITS = """
+sys.path.insert(0, sys.argv[2])
+import crashes, faults
+root = Path(sys.argv[1])
+
+class Loud(crashes.Teller):
+    def sure(self, *texts):
+        super().sure(*texts)
+        with open(f"{self.root}.said", "a") as file:
+            print(*texts, sep="\\n", file=file)
+
+def live(step):
+    with faults.disk(at=step, how=lambda: os._exit(9), landing=(0, 25, 10_000)[step % 3], commits=True) as disk:
+        crashes.records(Loud(root / f"exit{step}"))
+    os._exit(0)
+
+step = 0
+while True:
+    child = os.fork()
+    if child == 0:
+        try:
+            live(step)
+        finally:
+            os._exit(1)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    say(step, status)
+    if status != 9:
+        break
+    step += 1
+"""
+
+
+def test_a_process_that_really_ends_at_any_operation_costs_nothing_that_was_acknowledged(tmp_path):
+    with children() as start:
+        ended = [tuple(map(int, line.split())) for line in start(EXITS, tmp_path, Path(__file__).parent).rest(100)]
+    assert [status for _, status in ended] == [9] * (len(ended) - 1) + [0]
+    assert len(ended) > 20
+    for step, _ in ended:
+        root = tmp_path / f"exit{step}"
+        said = Path(f"{root}.said").read_text().splitlines() if Path(f"{root}.said").exists() else []
+        with Memory.open(root, crashes.SMALL, compact=False) as memory:
+            found = [message.text for message in memory._store.messages(0, memory._store.total())]
+            assert found[: len(said)] == said
+            assert len(found) <= len(said) + 3
+            assert memory.record([Entry(kind="note", text="last")]) == [len(found)]
+            assert memory.settle(20)
+            assert_sound(memory)
 
 
 def test_a_line_that_is_cut_twice_takes_no_number(tmp_path):
@@ -178,6 +231,17 @@ def test_a_line_that_is_cut_twice_takes_no_number(tmp_path):
     for path in teller.root.glob("index.sqlite*"):
         path.unlink()
     go_on("", teller, teller.root)
+
+
+def test_a_line_that_is_cut_twice_is_no_damage(tmp_path):
+    """Nothing that was acknowledged stands after it to show that it was not."""
+    with Memory.open(tmp_path / "memory", crashes.SMALL, compact=False) as memory:
+        memory.record([Entry(kind="user", text="said")])
+        (day,) = (memory.root / "main").iterdir()
+        with day.open("ab") as file:
+            file.write(b'{"i":1,"kind":"us' + files.TORN + b'{"i":1,"ki')
+        assert memory._store.total() == 1
+        assert_sound(memory)
 
 
 # -- tests of the tests: with a safeguard taken out they fail

@@ -13,7 +13,7 @@ from ..core import oddities
 from ..core.errors import OptchatError
 from ..core.records import BUILDERS, MAX_LEVEL, BadLineError, decode_message, decode_node
 from ..core.tree import Place
-from . import files, viewfile
+from . import reads, viewfile
 from .findings import Report
 from .index import TURN
 from .loader import ID_JUMP_MAX, message_row, node_row
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from ..core.records import Message, Node
     from .capture import CaptureLog
-    from .files import Piece
     from .log import DayLog
+    from .reads import Piece
     from .search import Search
     from .store import Store
 
@@ -184,7 +184,7 @@ class _Checker:
     def read_usage(self, path: Path, decode: Callable[[bytes], object]) -> None:
         """Find lines on model calls that cannot be read."""
         try:
-            for piece in files.scan(path):
+            for piece in reads.scan(path):
                 if piece.line.strip() and decode(piece.line) is None:
                     cut = oddities.is_cut(piece.line)
                     found, what = (self.report.notes, "was cut by a crash") if cut else (self.report.damage, "cannot be read")
@@ -232,6 +232,8 @@ class _Checker:
                     break  # logged since, or being written this moment
                 if piece.line.strip():
                     yield name, piece, bad
+                elif not piece.line and bad:  # an empty line is put behind one that was cut, before anything else is written
+                    self._settle([bad.pop()], harmless=True)
                 self.progress("check", min(self._done + piece.offset, self._todo), self._todo)
             self._done += size
             self._settle(bad, harmless=False)
