@@ -10,7 +10,7 @@ import pytest
 from filelock import FileLock, Timeout
 
 from optchat.core.errors import LockTimeoutError, StoreError
-from optchat.storage import files
+from optchat.storage import files, reads
 
 
 @pytest.fixture
@@ -21,8 +21,8 @@ def day(tmp_path):
 def test_an_append_says_where_its_bytes_lie(day):
     assert files.append(day, b"one\n") == 0
     assert files.append(day, b"two\n") == 4
-    assert files.read_at(day, 4, 3) == b"two"
-    assert files.read_many(day, [(4, 3), (0, 3)]) == [b"two", b"one"]
+    assert reads.read_at(day, 4, 3) == b"two"
+    assert reads.read_many(day, [(4, 3), (0, 3)]) == [b"two", b"one"]
 
 
 def test_a_torn_tail_is_ended_before_something_new_is_written(day):
@@ -59,7 +59,7 @@ def test_a_failed_append_leaves_no_new_file_that_looks_written(day):
     for step in range(1, 4):
         with faults.disk(at=step, landing=3), pytest.raises(StoreError):
             files.append(day, b"one\n")
-        assert files.size_of(day) == 0
+        assert reads.size_of(day) == 0
     assert files.append(day, b"one\n") == 0
 
 
@@ -123,9 +123,9 @@ def test_a_replaced_file_is_the_old_one_or_the_new_whichever_step_fails(tmp_path
 
 def test_lines_are_scanned_with_their_places_and_a_tail_without_an_end_is_said_to_be_one(day):
     day.write_bytes(b"one\n\nthree\nfo")
-    assert list(files.scan(day)) == [(0, b"one", True), (4, b"", True), (5, b"three", True), (11, b"fo", False)]
-    assert list(files.scan(day, 5)) == [(5, b"three", True), (11, b"fo", False)]
-    assert list(files.scan(day.with_name("none"))) == []
+    assert list(reads.scan(day)) == [(0, b"one", True), (4, b"", True), (5, b"three", True), (11, b"fo", False)]
+    assert list(reads.scan(day, 5)) == [(5, b"three", True), (11, b"fo", False)]
+    assert list(reads.scan(day.with_name("none"))) == []
 
 
 def test_only_day_files_are_listed_and_one_that_vanishes_does_not_hide_the_others(tmp_path):
@@ -134,7 +134,7 @@ def test_only_day_files_are_listed_and_one_that_vanishes_does_not_hide_the_other
     (tmp_path / "2026-05-02.jsonl").symlink_to(tmp_path / "nowhere")
     (tmp_path / "2026-05-03.jsonl").mkdir()
     (tmp_path / "notes.jsonl").write_bytes(b"1")
-    assert files.day_files(tmp_path) == {"2026-04-30.jsonl": 1, "2026-05-01.jsonl": 5}
+    assert reads.day_files(tmp_path) == {"2026-04-30.jsonl": 1, "2026-05-01.jsonl": 5}
 
 
 def test_errors_say_the_act_the_thing_the_cause_and_what_to_do(tmp_path):

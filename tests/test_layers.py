@@ -178,8 +178,8 @@ METHODS = {"write_text", "write_bytes", "touch", "unlink", "rename", "symlink_to
 def opens_for_writing(called, call):
     """Whether a call opens a file other than to read it. ``Memory.open`` and the like take no mode."""
     if called == "os.open":
-        # A broken pipe is led to nowhere; nothing else is opened by number.
-        return ast.unparse(call.args[0]) != "os.devnull"
+        # A broken pipe is led to nowhere; nothing else is opened by number but to be read.
+        return ast.unparse(call.args[0]) != "os.devnull" and "os.O_RDONLY" not in ast.unparse(call.args[1])
     if called != "open" and not called.endswith(".open"):
         return False
     given = [*call.args[0 if called != "open" else 1 :], *(word.value for word in call.keywords if word.arg == "mode")]

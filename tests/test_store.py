@@ -15,7 +15,7 @@ from soundness import assert_sound
 from optchat.core.errors import LockTimeoutError, OptchatError, StoreError
 from optchat.core.records import Entry, Message, Node, clean, encode_message
 from optchat.core.tree import Place
-from optchat.storage import files, store, upkeep
+from optchat.storage import files, reads, store, upkeep
 from optchat.storage.database import DamagedError
 from optchat.storage.index import Index
 from optchat.storage.store import Store
@@ -294,8 +294,8 @@ def test_a_torn_tail_that_stays_is_read_once_not_at_every_append(opened, root, c
         file.write(b'{"i":1,"kind":"user","text":"' + b"x" * 1000)
     clock.forward(days=1)
     scanned = []
-    real = files.scan
-    monkeypatch.setattr(files, "scan", lambda path, offset=0: scanned.append(path.name) or real(path, offset))
+    real = reads.scan
+    monkeypatch.setattr(reads, "scan", lambda path, offset=0: scanned.append(path.name) or real(path, offset))
     for k in range(1, 6):
         memory.record(said(1, k))
     assert len(scanned) <= 1

@@ -17,7 +17,7 @@ from optchat.compaction import sums
 from optchat.compaction.calls import CallError, ModelDownError, Reply, Said
 from optchat.compaction.usage import NAME, Usage
 from optchat.core.errors import StoreError
-from optchat.storage import files
+from optchat.storage import files, reads
 
 ASKED = [Said("system", "Be brief."), Said("user", "é" * 10)]
 """29 bytes."""
@@ -385,7 +385,7 @@ def test_over_sums_that_could_not_be_read_none_are_written(usage, tmp_path, cloc
         raise StoreError(f"cannot read {path}: Input/output error", path=path)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "read_at", read_at)
+        patch.setattr(reads, "read_at", read_at)
         call(other)
         call(other)
         assert other.spent_today() == 220
@@ -627,13 +627,13 @@ def test_a_hundred_thousand_lines_are_read_at_the_cost_of_one(tmp_path, clock, m
     assert (many / NAME).stat().st_size > 20_000_000
     asked = []
 
-    def read_at(path, offset, length, real=files.read_at):
+    def read_at(path, offset, length, real=reads.read_at):
         asked.append((path.parent.name, length))
         return real(path, offset, length)
 
-    monkeypatch.setattr(files, "read_at", read_at)
-    monkeypatch.setattr(files, "scan", None)
-    monkeypatch.setattr(files, "read_file", None)
+    monkeypatch.setattr(reads, "read_at", read_at)
+    monkeypatch.setattr(reads, "scan", None)
+    monkeypatch.setattr(reads, "read_file", None)
     assert facts_of(few, clock)["calls"] == 100
     facts = facts_of(many, clock)
     assert (facts["calls"], facts["tokens_in"], facts["tokens_out_today"]) == (100_000, 100_000_000, 5_000_000)
@@ -644,7 +644,7 @@ def test_a_hundred_thousand_lines_are_read_at_the_cost_of_one(tmp_path, clock, m
 def test_looking_again_reads_nothing_while_nobody_has_written(usage, tmp_path, monkeypatch):
     call(usage)
     usage.facts()
-    monkeypatch.setattr(files, "read_at", None)
+    monkeypatch.setattr(reads, "read_at", None)
     for _ in range(3):
         usage.facts()
         assert not usage.allows(10)

@@ -91,10 +91,10 @@ def _advice(facts: dict[str, Any]) -> Iterable[str]:
     if facts["last_error"]:
         yield f"last error: {facts['last_error']}"
     working = facts["compactor"] in ("this process", "another process")
-    dear = facts["model"]["backlog"]
-    if dear and dear == facts["lines_ready"]:
+    for_model = facts["model"]["backlog"]
+    if for_model and for_model == facts["lines_ready"]:
         if not working:
-            yield f"{_count(dear, 'line')} can be written by the model while Hermes runs. To do it now: hermes optchat compact"
+            yield f"{_count(for_model, 'line')} can be written by the model while Hermes runs. To do it now: hermes optchat compact"
     elif facts["lines_ready"] and not working:
         yield f"{_count(facts['lines_ready'], 'line')} can be built: Hermes does it while it runs. To do it now: optchat compact"
     elif facts["full_text_behind"] and not working:

@@ -1,4 +1,4 @@
-"""One dear line from beginning to end: whether its turn is worth one, what the model writes, and what that has cost.
+"""One line by a model from beginning to end: whether its turn is worth one, what the model writes, and what that has cost.
 
 Runs in the threads of ``lanes.py``, several at once. Knows neither the order of lines nor what becomes of one that failed.
 """

@@ -1,6 +1,6 @@
 """The background thread that grows the tree: takes nodes that can be built, builds them, commits them in batches.
 
-Knows neither files nor models: what to build comes from a ``Work``, dear lines are written by ``lanes.py``. One compactor works per
+Knows neither files nor models: what to build comes from a ``Work``, the lines of a model come from ``lanes.py``. One compactor works per
 memory directory; the others wait for its lock and take over when its owner is gone. It gives way to turns: in the same
 process a busy thread would make each step of an append wait for the interpreter.
 """

@@ -34,7 +34,7 @@ class Job(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What an attempt to have a dear line written came to.
+    """What an attempt to have a line written by a model came to.
 
     ``text``: the line; "" if there is none. ``spare``: there is none because its turn is not worth one. ``reasons``: why what the
     model gave was refused. ``final``: asking again would be in vain.

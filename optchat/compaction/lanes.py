@@ -1,4 +1,4 @@
-"""Model calls in flight: which dear line is next, how one that fails is tried again, and when everything pauses.
+"""Model calls in flight: which line the model writes next, how one that fails is tried again, and when everything pauses.
 
 Two kinds of failure are kept apart. A line that the model cannot write is tried a few times and then gets its local line, or the
 tree would stop there for good. A model that cannot be had is no line's fault: everything waits and looks again now and then, or an
@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 
 
 class Waiting(NamedTuple):
-    """Dear nodes that can be built, children before parents and old before new.
+    """Nodes whose line a model is to write and that can be built, children before parents and old before new.
 
     ``front``: the first message without a line, whatever it costs. ``cheap``: the first messages whose line costs nothing and is
     missing all the same.
@@ -59,11 +59,11 @@ class Waiting(NamedTuple):
     cheap: list[int]
 
 
-class DearWork(Protocol):
+class ModelWork(Protocol):
     """What the lanes need of a memory."""
 
-    def dear(self, limit: int) -> Waiting:
-        """The first dear nodes that can be built."""
+    def waiting(self, limit: int) -> Waiting:
+        """The first nodes whose line a model is to write and that can be built."""
 
     def jobs(self, chosen: Sequence[Ready]) -> list[Job]:
         """Their sources."""
@@ -86,11 +86,11 @@ class _Failed(NamedTuple):
 
 
 class Lanes:
-    """Dear lines being written, at most ``jobs`` at once. All methods are for the compactor's own thread."""
+    """Lines being written by the model, at most ``jobs`` at once. All methods are for the compactor's own thread."""
 
     def __init__(
         self,
-        work: DearWork,
+        work: ModelWork,
         write: Callable[[Job, str], Outcome],
         local: Callable[[Job, str], Node],
         *,
@@ -176,7 +176,7 @@ class Lanes:
 
     def _choose(self, room: int, now: float) -> tuple[list[Ready], int]:
         """The next nodes that may be begun, children before parents and old before new."""
-        waiting = self._work.dear(len(self._flying) + len(self._failed) + UNBUILT_MAX + room)
+        waiting = self._work.waiting(len(self._flying) + len(self._failed) + UNBUILT_MAX + room)
         free: list[Ready] = []
         leaves = 0
         for ready in waiting.nodes:

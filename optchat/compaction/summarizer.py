@@ -1,7 +1,6 @@
 """One line by a model: one conversation of at most five answers, until a line comes that may be kept.
 
-Knows neither the tree nor the calls' cost; what it is given to ask with counts and may refuse. Called by whoever has a dear line to be
-written.
+Knows neither the tree nor the calls' cost; what it is given to ask with counts and may refuse. Called by ``author.py``.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..core.errors import StoreError
 from ..core.records import clean
-from ..storage import files
+from ..storage import files, reads
 from .calls import ModelDownError
 from .plain import clip, mask, tidy
 from .sums import MOST, Event, State, decode, encode
@@ -180,7 +180,7 @@ class Usage:
     def _state(self) -> State:
         """Everything known, read anew where another process has written since."""
         seen, state = self._now
-        if files.version_of(self._path) == seen:
+        if reads.version_of(self._path) == seen:
             return state
         if not self._mutex.acquire(timeout=_WAIT_S):  # a slow disk holds up who writes, never who only asks
             return state
@@ -216,7 +216,7 @@ class Usage:
             self._tell(error)
             return
         self._base, self._pending = state, []
-        self._now = files.version_of(self._path), state
+        self._now = reads.version_of(self._path), state
         self._recovered()
 
     def _join(self) -> None:
@@ -231,7 +231,7 @@ class Usage:
 
         A file that is gone or cannot be read takes nothing from what is known: it would give the day a second budget.
         """
-        version = files.version_of(self._path)
+        version = reads.version_of(self._path)
         if version == self._now[0]:
             return True
         try:
@@ -262,10 +262,10 @@ class Usage:
 
 def _last(path: Path) -> State | None:
     """The state of the last good line, None where there is none near the end; reads a bounded part of the file."""
-    size, length = files.size_of(path), _TAIL
+    size, length = reads.size_of(path), _TAIL
     while True:
         start = max(0, size - length)
-        lines = files.read_at(path, start, size - start).split(b"\n")
+        lines = reads.read_at(path, start, size - start).split(b"\n")
         for line in reversed(lines):  # the first is a part of one, which no line can be taken for
             if line and (state := decode(line)) is not None:
                 return state

@@ -25,7 +25,7 @@ _CHEAP_LOOKED_AT: Final = 64
 
 
 class StoreWork:
-    """``Work`` and ``DearWork`` over one store. ``rested`` is called when nothing is left to build, for the view to follow."""
+    """``Work`` and ``ModelWork`` over one store. ``rested`` is called when nothing is left to build, for the view to follow."""
 
     def __init__(self, store: Store, search: Search, rested: Callable[[], None], context: Context | None = None) -> None:
         self._store = store
@@ -53,9 +53,9 @@ class StoreWork:
         jobs = (self._job(ready, messages, texts) for ready in chosen)
         return [job for job in jobs if job is not None]
 
-    def dear(self, limit: int) -> Waiting:
-        """The first dear nodes that can be built."""
-        found = self._store.read(lambda index: index.ready(limit, [Cost.DEAR]))
+    def waiting(self, limit: int) -> Waiting:
+        """The first nodes whose line a model is to write and that can be built."""
+        found = self._store.read(lambda index: index.ready(limit, [Cost.MODEL]))
         cheap = self._store.read(lambda index: index.ready(_CHEAP_LOOKED_AT, CHEAP))
         total = self._store.total()
         front = min(_first_leaf(found, limit, total), _first_leaf(cheap, _CHEAP_LOOKED_AT, total))
@@ -65,7 +65,7 @@ class StoreWork:
         """Nodes whose line is a fallback and whose parent is not built: the last whole node of each level, if at all."""
         total = self._store.total()
         ends = [Place(level, (total >> level) - 1) for level in range(total.bit_length())]
-        return [Ready(place, 0, Cost.DEAR, spare=False) for place in self._store.read(lambda index: index.fallbacks(ends))]
+        return [Ready(place, 0, Cost.MODEL, spare=False) for place in self._store.read(lambda index: index.fallbacks(ends))]
 
     def context(self, job: Job, front: int) -> str:
         """What the model is told of the past for this job."""

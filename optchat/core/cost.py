@@ -7,18 +7,18 @@ from typing import NamedTuple
 
 
 class Cost(IntEnum):
-    """How dear the line of a node is."""
+    """What it takes to have the line of a node. Without a model, the local summarizer writes what is ``MODEL`` as well."""
 
     FREE = 0
     """Its source is short enough to be its own line."""
-    SPARE = 1
-    """Its source is long, and not worth a model's words: the line is local by choice."""
-    DEAR = 2
-    """Worth a model's words, where there is a model."""
+    LOCAL = 1
+    """Its source is long and not worth a model's words: the local summarizer writes the line, by choice."""
+    MODEL = 2
+    """Its source is long and worth a model's words, where there is a model."""
 
 
-CHEAP = (Cost.FREE, Cost.SPARE)
-ALL = (Cost.FREE, Cost.SPARE, Cost.DEAR)
+CHEAP = (Cost.FREE, Cost.LOCAL)
+ALL = (Cost.FREE, Cost.LOCAL, Cost.MODEL)
 
 
 class Costs(NamedTuple):
@@ -38,4 +38,4 @@ class Costs(NamedTuple):
         """The cost of a line made from so many bytes. ``spare``: what it is made from is not worth a model's words."""
         if source_bytes <= self.node_bytes:
             return Cost.FREE
-        return Cost.SPARE if spare else Cost.DEAR
+        return Cost.LOCAL if spare else Cost.MODEL

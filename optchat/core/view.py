@@ -82,6 +82,20 @@ def merge(
     return [line for line in chain.lines if line is not None]
 
 
+def parents_within(lines: Iterable[Line]) -> list[Place]:
+    """Every parent that ``merge`` can ask for, however far it merges: so that all may be looked up at once."""
+    found: list[Place] = []
+    open_: list[Place] = []  # what all lines so far merge to
+    for line in lines:
+        place = line.place
+        while open_ and place.index & 1 and open_[-1] == (place.level, place.index - 1):
+            open_.pop()
+            place = place.parent
+            found.append(place)
+        open_.append(place)
+    return found
+
+
 class _Chain:
     """Lines as a doubly linked list over fixed slots, so that a merge costs the same anywhere in it."""
 

@@ -27,7 +27,7 @@ from ..recall.ledger import AddedNotes, Ledger, ShownNotes
 from ..recall.live import LiveView
 from ..recall.recall import Recall
 from ..recall.search import hits
-from ..storage import check, files, forks
+from ..storage import check, forks, reads
 from ..storage.capture import CaptureLog
 from ..storage.search import Search
 from ..storage.store import Store
@@ -341,9 +341,9 @@ class Memory:
             return total, [str(error)]
 
     def _bytes_on_disk(self) -> dict[str, int]:
-        rooms = {room: sum(files.day_files(self.root / room).values()) for room in ("main", "tree")}
+        rooms = {room: sum(reads.day_files(self.root / room).values()) for room in ("main", "tree")}
         return rooms | {
-            name: sum(files.size_of(self.root / f"{name}.sqlite{end}") for end in ("", "-wal")) for name in ("index", "search")
+            name: sum(reads.size_of(self.root / f"{name}.sqlite{end}") for end in ("", "-wal")) for name in ("index", "search")
         }
 
 
@@ -351,7 +351,7 @@ def load_settings(root: Path) -> tuple[Settings, list[str]]:
     """The settings in ``root/config.json`` and a warning for each part that cannot be used. The file is left as it is."""
     path = root / "config.json"
     try:
-        data = files.read_file(path)
+        data = reads.read_file(path)
         return (Settings(), []) if data is None else read_settings(orjson.loads(data))
     except StoreError as error:
         return Settings(), [f"{error}; all defaults are in force"]

@@ -38,7 +38,7 @@ def lanes_of(
     wake: Callable[[], None],
     stopping: Callable[[], bool],
 ) -> Lanes:
-    """The lanes on which the model writes the dear lines of one memory."""
+    """The lanes on which the model writes its lines of one memory."""
     author = Author(
         model,
         usage,

@@ -132,7 +132,7 @@ class Growth:
         """What ``Memory.status`` tells of it."""
         # Who only asks may not have the model that another process has.
         local = self._settings.summarizer == "local" or not self._settings.compact_enabled
-        backlog = 0 if local else self._store.read(lambda index: index.waiting(Cost.DEAR))
+        backlog = 0 if local else self._store.read(lambda index: index.waiting(Cost.MODEL))
         name = self._model.name if self._model else ""
         model = self._usage.facts(name=name, backlog=backlog, jobs=self._settings.compact_jobs, messages=messages)
         if local:

@@ -15,8 +15,8 @@ from ..core.cost import ALL, Cost
 from ..core.errors import LockTimeoutError, StoreError
 from ..core.render import FRAME_CHARS, render, weigh
 from ..core.tree import Place
-from ..core.view import Line, Marks, View
-from ..storage import files, forks, viewfile
+from ..core.view import Line, Marks, View, parents_within, tile
+from ..storage import forks, reads, viewfile
 from ..storage.lines import LINES_MAX, Lines
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 LOW_MARK: Final = 0.75
 """Share of the budget a batch of merges goes down to: a cached prefix then lasts for a quarter of the budget of new lines."""
+_SMALL_GAP: Final = 8
+"""Messages of a gap that are looked for one by one."""
 
 logger = logging.getLogger(__name__)
 
@@ -58,7 +60,8 @@ class LiveView:
         self.update(wait_s=0.0)
         with self._mutex:
             lines, total = list(self._view.lines), self._view.total
-        return render(lines, total, self._budget, parent=self._line, text=self._store.texts)
+        parents = Parents(self._store, list(tile(lines, total)))
+        return render(lines, total, self._budget, parent=parents, text=self._store.texts)
 
     def lines(self) -> tuple[list[Line], int]:
         """The lines and the number of messages they stand for."""
@@ -74,6 +77,8 @@ class LiveView:
             self._extend()
             if self._tree_is_growing() or not (self._unsaved or self._view.weight(weigh) > self._marks.high):
                 return
+            if not (self._unsaved or self._can_merge()):
+                return  # the lock is not taken at every turn for nothing, as long as lines wait for a model
             try:
                 with self._store.locked(timeout_s=wait_s):
                     self._merge()
@@ -102,7 +107,7 @@ class LiveView:
         """Under the write lock: from the saved lines to the log's end, merged, saved."""
         self._reload()
         self._extend()
-        self._unsaved |= self._view.fold(self._marks, weigh=weigh, parent=self._line)
+        self._unsaved |= self._view.fold(self._marks, weigh=weigh, parent=Parents(self._store, self._view.lines))
         if len(self._view.lines) > LINES_MAX:
             del self._view.lines[: -LINES_MAX // 2]
             self._floor = self._view.lines[0].place.first
@@ -111,7 +116,7 @@ class LiveView:
             self._generation += 1
             lines = tuple(line.place for line in self._view.lines)
             viewfile.save(self._path, viewfile.SavedView(lines, self._budget, self._generation))
-            self._version = files.version_of(self._path)
+            self._version = reads.version_of(self._path)
             self._loaded, self._unsaved, self._trouble = True, False, ""
 
     def _weigh_anew(self) -> None:
@@ -119,8 +124,8 @@ class LiveView:
         rewritten = self._store.read(lambda index: index.rewritten())
         if rewritten != self._rewritten:
             self._rewritten = rewritten
-            lines = [self._line(line.place) for line in self._view.lines]
-            self._view.lines = [line for line in lines if line is not None]
+            chars = self._store.read(lambda index: index.chars_of([line.place for line in self._view.lines]))
+            self._view.lines = [Line(line.place, chars[line.place]) for line in self._view.lines if line.place in chars]
 
     def _tree_is_growing(self) -> bool:
         """Whether a batch should wait for lines that are about to be built; not for ever, where one of them never is.
@@ -132,11 +137,21 @@ class LiveView:
             return False
         return bool(self._store.read(lambda index: index.ready(1, self._awaited)))
 
+    def _can_merge(self) -> bool:
+        """Whether there is a pair of lines whose parent is built, or there are more lines than can be held."""
+        return len(self._view.lines) > LINES_MAX or Parents(self._store, self._view.lines).any()
+
     def _extend(self) -> None:
         """Bring in the leaves built since; for a long stretch, what of it a whole view could show."""
         self._view.total = self._store.total()
-        for start, end in self._view.gaps():
-            first = max(start, self._floor)
+        gaps = [(max(start, self._floor), end) for start, end in self._view.gaps()]
+        # Where a model is behind, there are many small ones, a message or two each.
+        small = [Place(0, id_) for first, end in gaps if end - first <= _SMALL_GAP for id_ in range(first, end)]
+        built = self._store.read(lambda index: index.chars_of(small))
+        self._view.insert([Line(place, built[place]) for place in small if place in built])
+        for first, end in gaps:
+            if end - first <= _SMALL_GAP:
+                continue
             leaves = self._store.read(lambda index, a=first, b=end: index.leaves(a, b, LINES_MAX + 1))  # type: ignore[misc]
             if len(leaves) <= LINES_MAX:
                 self._view.insert([Line(Place(0, id_), chars) for id_, chars in leaves])
@@ -146,14 +161,15 @@ class LiveView:
 
     def _reload(self) -> None:
         """Start from the saved lines, unless they are those we have; fold anew where there are none to use."""
-        version = files.version_of(self._path)
+        version = reads.version_of(self._path)
         if version == self._version and self._loaded:
             return
         saved = viewfile.load(self._path) if version else None
         self._version, self._loaded, self._unsaved, self._floor = version, True, False, 0
         if saved is not None:
             self._generation = max(self._generation, saved.generation)
-            lines = [Line(place, self._store.read(lambda index, p=place: index.chars(p))) for place in saved.lines]  # type: ignore[misc]
+            chars = self._store.read(lambda index: index.chars_of(saved.lines))
+            lines = [Line(place, chars.get(place)) for place in saved.lines]
             # Folded for a smaller budget, finer lines fit now; and a tree that has lost a line of the view needs another view.
             if saved.budget >= self._budget and all(line.chars is not None for line in lines):
                 self._view = View(lines, 0)
@@ -180,5 +196,29 @@ class LiveView:
         self._floor = floor or self._floor
         return lines
 
-    def _line(self, place: Place) -> Line | None:
-        return self._tree.at(place)
+
+class Parents:
+    """The parents of lines that may merge, all looked up at once and not before one is asked for.
+
+    With a model that is behind, a view has thousands of lines that cannot merge, and would ask for each of their parents each time.
+    """
+
+    def __init__(self, store: Store, lines: list[Line]) -> None:
+        """``lines``: what is merged, gaps included."""
+        self._store, self._lines = store, lines
+        self._chars: dict[Place, int] | None = None
+
+    def __call__(self, place: Place) -> Line | None:
+        """The line of a parent, or None if it is not built."""
+        chars = self._found().get(place)
+        return None if chars is None else Line(place, chars)
+
+    def any(self) -> bool:
+        """Whether any is built."""
+        return bool(self._found())
+
+    def _found(self) -> dict[Place, int]:
+        if self._chars is None:
+            places = parents_within(self._lines)
+            self._chars = self._store.read(lambda index: index.chars_of(places))
+        return self._chars

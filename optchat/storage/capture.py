@@ -17,7 +17,7 @@ from ..core.captureline import LATEST_ONLY, decode_note, encode_note, key_of
 from ..core.errors import LockTimeoutError, OptchatError
 from ..core.records import BadLineError, Entry
 from ..core.redaction import blank, is_blank
-from . import files, forks
+from . import files, forks, reads
 from .database import DamagedError
 from .index import TURN
 from .log import DayLog, names_near
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from ..core.records import Message
     from ..core.redaction import Traces
-    from .files import Piece
     from .index import Index
+    from .reads import Piece
     from .store import Store
 
 Note = dict[str, Any]
@@ -145,7 +145,7 @@ class CaptureLog:
             marks = tuple(mark for mark in (traces.core, *(token.encode() for token in tokens)) if mark)
             for path in paths:
                 edits = []
-                for piece in files.scan(path):
+                for piece in reads.scan(path):
                     new = self._without(piece.line, traces, message, tokens) if any(mark in piece.line for mark in marks) else piece.line
                     if traces.is_remains(piece.line, decode_note):
                         new = blank(piece.line)
@@ -257,7 +257,7 @@ class CaptureLog:
         lines = [encode_note(note) for note in dated]
         # The last note of a kind counts, and notes have no numbers: a clock that was put back must not put them before older ones.
         ((newest,),) = self._store.read(lambda index: index.rows("SELECT max(name) FROM files WHERE room = 'capture'"))
-        spots = self._log.append(lines, now, not_before=newest if files.is_day_file(newest) else "")
+        spots = self._log.append(lines, now, not_before=newest if reads.is_day_file(newest) else "")
         end = spots[-1].offset + spots[-1].length + 1
         self._store.tell_index(lambda index: _add(index, [decode_note(line) for line in lines], spots[-1].name, end))
 
@@ -303,7 +303,7 @@ class CaptureLog:
 
     def _pending_paths(self, *, own: bool = False) -> list[Path]:
         mine = self._own.path.name if self._own else ""
-        names = (name for name in files.names_in(self._log.directory) if name.startswith(_PENDING) and name.endswith(".jsonl"))
+        names = (name for name in reads.names_in(self._log.directory) if name.startswith(_PENDING) and name.endswith(".jsonl"))
         return [self._log.directory / name for name in names if own or name != mine]
 
 
@@ -359,7 +359,7 @@ def _without_entry_of(message: Message, entries: list[dict[str, Any]]) -> list[d
 
 def _picked(path: Path, mark: bytes) -> Iterator[tuple[Piece, Note]]:
     """The notes of a file whose lines hold some bytes."""
-    for piece in files.scan(path):
+    for piece in reads.scan(path):
         if mark in piece.line:
             with contextlib.suppress(BadLineError):
                 yield piece, decode_note(piece.line)
@@ -367,7 +367,7 @@ def _picked(path: Path, mark: bytes) -> Iterator[tuple[Piece, Note]]:
 
 def _read(path: Path) -> list[Note]:
     notes = []
-    for piece in files.scan(path):
+    for piece in reads.scan(path):
         with contextlib.suppress(BadLineError):  # a note cut by a crash was never acknowledged
             notes.append(decode_note(piece.line))
     return notes

@@ -1,4 +1,4 @@
-"""Bytes to disk and back: locks, durable appends, atomic replacement, scanning. Knows no records.
+"""Bytes to disk: locks, durable appends, atomic replacement. Knows no records; reading is in ``reads.py``.
 
 The only module that opens files for writing, fsyncs, replaces or locks, so that every promise about durability is kept (and can
 be broken by a test) in one place.
@@ -13,11 +13,13 @@ import re
 import stat
 import threading
 import time
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from filelock import BaseFileLock, FileLock, Timeout
 
 from ..core.errors import LockTimeoutError, StoreError
+from . import reads
+from .refusal import refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +28,6 @@ if TYPE_CHECKING:
 LOCK_POLL_S: Final = 0.002
 """The lock library's own 50 ms makes eight writers wait up to 0.3 s for each other; at 2 ms the 95th percentile is 24 ms."""
 
-_DAY_FILE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\.jsonl")
 _BESIDE: Final = re.compile(r"\.(?:view|config|context)\.json\.[0-9]+\.[0-9]+\.tmp")
 _BESIDE_S: Final = 3_600
 """A file beside the one it is to replace is written in milliseconds; one this old (s) is nobody's any more."""
@@ -36,10 +37,9 @@ _LED_NOWHERE: Final = re.compile(r"(?:config|view|context)\.json|usage\.jsonl")
 
 _OURS: Final = re.compile(
     rf"main|tree|capture|(?:index|search)\.sqlite(?:-wal|-shm|-journal)?|(?:write|compactor|pending-[\w-]+)\.lock|pending-[\w-]+\.jsonl"
-    rf"|{_DAY_FILE.pattern}|{_BESIDE.pattern}|{_LED_NOWHERE.pattern}"
+    rf"|{reads.DAY_FILE.pattern}|{_BESIDE.pattern}|{_LED_NOWHERE.pattern}"
 )
 
-_CHUNK: Final = 1 << 20
 _CLOEXEC: Final = getattr(os, "O_CLOEXEC", 0)
 _NOFOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
 _BINARY: Final = getattr(os, "O_BINARY", 0)
@@ -111,7 +111,7 @@ class Lock:
             return False
         except (OSError, NotImplementedError) as error:
             lockless = isinstance(error, NotImplementedError) or error.errno in _LOCKLESS
-            raise _failed("cannot lock", self.path, error, hint=_NO_LOCKS if lockless else "") from error
+            raise refused("cannot lock", self.path, error, hint=_NO_LOCKS if lockless else "") from error
         return True
 
 
@@ -130,14 +130,6 @@ def _file_lock(path: Path) -> BaseFileLock:
 
 TORN: Final = b"\n\n"
 """Put after a line that has no end: the newline that it lacks, and an empty line, which says that it was cut and never acknowledged."""
-
-
-class Piece(NamedTuple):
-    """One line of a file: where it begins, its bytes without the newline, and whether a newline ends it."""
-
-    offset: int
-    line: bytes
-    ended: bool
 
 
 def make_dir(path: Path) -> None:
@@ -162,7 +154,7 @@ def make_dir(path: Path) -> None:
     except StoreError:
         raise
     except OSError as error:
-        raise _failed("cannot make", path, error) from error
+        raise refused("cannot make", path, error) from error
 
 
 def _make_durable(path: Path) -> None:
@@ -184,7 +176,7 @@ def _refuse_link(directory: Path, entry: os.DirEntry[str]) -> None:
 
     One to nowhere in the place of a day file is no danger: nothing is read through it, and appending to it is refused.
     """
-    if _LED_NOWHERE.fullmatch(entry.name) or (is_day_file(entry.name) and not entry.is_file()):
+    if _LED_NOWHERE.fullmatch(entry.name) or (reads.is_day_file(entry.name) and not entry.is_file()):
         return
     raise StoreError(
         f"cannot use {directory / entry.name}: it is a symbolic link",
@@ -218,7 +210,7 @@ def make_private(path: Path) -> None:
             if stat.S_IMODE(path.stat().st_mode) & 0o077:
                 path.chmod(0o600)
     except OSError as error:
-        raise _failed("cannot make", path, error) from error
+        raise refused("cannot make", path, error) from error
 
 
 def append(path: Path, data: bytes) -> int:
@@ -233,7 +225,7 @@ def append(path: Path, data: bytes) -> int:
     try:
         file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _CLOEXEC | _NOFOLLOW | _BINARY, 0o600)
     except OSError as error:
-        raise _failed("cannot append to", path, error) from error
+        raise refused("cannot append to", path, error) from error
     try:
         before = os.fstat(file).st_size
         lead = TORN if before and _last_byte(file, before) != b"\n" else b""
@@ -246,7 +238,7 @@ def append(path: Path, data: bytes) -> int:
             _cut_back(file, before)
             raise
     except OSError as error:
-        raise _failed("cannot append to", path, error) from error
+        raise refused("cannot append to", path, error) from error
     finally:
         os.close(file)
     return before + len(lead)
@@ -268,7 +260,7 @@ def write_over(path: Path, edits: list[tuple[int, bytes, bytes]]) -> None:
         try:
             for offset, old, new in edits:
                 os.lseek(file, offset, os.SEEK_SET)
-                if _read_exactly(file, len(old)) != old or len(new) != len(old):
+                if reads.read_exactly(file, len(old)) != old or len(new) != len(old):
                     raise StoreError(f"cannot write over {path}: it has changed at byte {offset}", path=path)
                 os.lseek(file, offset, os.SEEK_SET)
                 _write_all(file, new)
@@ -278,7 +270,7 @@ def write_over(path: Path, edits: list[tuple[int, bytes, bytes]]) -> None:
     except StoreError:
         raise
     except OSError as error:
-        raise _failed("cannot write over", path, error) from error
+        raise refused("cannot write over", path, error) from error
 
 
 def replace_file(path: Path, data: bytes) -> None:
@@ -296,7 +288,7 @@ def replace_file(path: Path, data: bytes) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             beside.unlink()
-        raise _failed("cannot replace", path, error) from error
+        raise refused("cannot replace", path, error) from error
 
 
 def remove_files(*paths: Path) -> None:
@@ -305,125 +297,7 @@ def remove_files(*paths: Path) -> None:
         try:
             path.unlink(missing_ok=True)
         except OSError as error:
-            raise _failed("cannot remove", path, error) from error
-
-
-def read_file(path: Path) -> bytes | None:
-    """The content of a small file, or None where there is none. Nothing is read through a link."""
-    try:
-        file = os.open(path, os.O_RDONLY | _CLOEXEC | _NOFOLLOW | _BINARY)
-        try:
-            return _read_exactly(file, os.fstat(file).st_size)
-        finally:
-            os.close(file)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise _failed("cannot read", path, error) from error
-
-
-def read_at(path: Path, offset: int, length: int) -> bytes:
-    """``length`` bytes from ``offset``; fewer where the file ends before, none where it is gone."""
-    try:
-        with path.open("rb", buffering=0) as file:
-            file.seek(offset)
-            return _read_exactly(file.fileno(), length)
-    except FileNotFoundError:
-        return b""
-    except OSError as error:
-        raise _failed("cannot read", path, error) from error
-
-
-def read_many(path: Path, spots: list[tuple[int, int]]) -> list[bytes]:
-    """The pieces (offset, length) of one file, opened once."""
-    try:
-        with path.open("rb", buffering=0) as file:
-            pieces = []
-            for offset, length in spots:
-                file.seek(offset)
-                pieces.append(_read_exactly(file.fileno(), length))
-            return pieces
-    except FileNotFoundError:
-        return [b""] * len(spots)
-    except OSError as error:
-        raise _failed("cannot read", path, error) from error
-
-
-def scan(path: Path, offset: int = 0) -> Iterator[Piece]:
-    """The lines of a file from ``offset`` on, in bounded memory (but for one line that is itself large)."""
-    try:
-        with path.open("rb") as file:
-            file.seek(offset)
-            for raw in file:
-                ended = raw.endswith(b"\n")
-                yield Piece(offset, raw[:-1] if ended else raw, ended)
-                offset += len(raw)
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        raise _failed("cannot read", path, error) from error
-
-
-def day_files(directory: Path) -> dict[str, int]:
-    """Name and bytes of every ``YYYY-MM-DD.jsonl`` in a directory, by name."""
-    found: dict[str, int] = {}
-    try:
-        with os.scandir(directory) as entries:
-            for entry in entries:
-                # One that is gone since, or a link to nowhere, must not make the whole log look empty: its ids would be given anew.
-                with contextlib.suppress(FileNotFoundError):
-                    if is_day_file(entry.name) and entry.is_file():
-                        found[entry.name] = entry.stat().st_size
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        raise _failed("cannot list", directory, error) from error
-    return dict(sorted(found.items()))
-
-
-def is_day_file(name: object) -> bool:
-    """Whether this is the name of a day file; a damaged index may offer anything for one."""
-    return isinstance(name, str) and _DAY_FILE.fullmatch(name) is not None
-
-
-def size_of(path: Path | str) -> int:
-    """Bytes of a file, 0 where there is none."""
-    try:
-        return os.stat(path).st_size  # noqa: PTH116 -- a path object for each would double the cost of an append's checks
-    except OSError:
-        return 0
-
-
-def identity_of(path: Path) -> tuple[int, int] | None:
-    """Device and inode: whether a path still leads to the file that was opened."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return _identity(found)
-
-
-def _identity(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
-
-
-def names_in(directory: Path) -> list[str]:
-    """The names of what is in a directory, in order; none where there is no such directory."""
-    try:
-        return sorted(path.name for path in directory.iterdir())
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise _failed("cannot list", directory, error) from error
-
-
-def version_of(path: Path) -> tuple[int, int, int] | None:
-    """Changes whenever a file was replaced: inode, size and modification time in ns."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+            raise refused("cannot remove", path, error) from error
 
 
 def _write_all(file: int, data: bytes) -> None:
@@ -445,18 +319,6 @@ def _last_byte(file: int, size: int) -> bytes:
     return os.read(file, 1)
 
 
-def _read_exactly(file: int, length: int) -> bytes:
-    """Up to ``length`` bytes; in portions, because a length out of a damaged index can be anything."""
-    data = os.read(file, min(length, _CHUNK))
-    if len(data) == length:
-        return data
-    pieces = [data]
-    while data and (length := length - len(data)):
-        data = os.read(file, min(length, _CHUNK))
-        pieces.append(data)
-    return b"".join(pieces)
-
-
 def _sync_dir(path: Path) -> None:
     """Make a new name durable: without this a file's bytes may be safe and the file itself gone after a power cut."""
     if os.name == "nt":
@@ -466,26 +328,3 @@ def _sync_dir(path: Path) -> None:
         os.fsync(directory)
     finally:
         os.close(directory)
-
-
-_HINTS: Final = {
-    "ENOSPC": "The disk is full: free some space, then try again",
-    "EDQUOT": "Your disk quota is used up: free some space, then try again",
-    "EACCES": "Give your user the right to read and write there",
-    "EPERM": "Give your user the right to read and write there",
-    "EROFS": "The disk is mounted read-only",
-    "ELOOP": "It is a symbolic link; put the real file or directory in its place",
-    "EEXIST": "A file stands where a directory should be: move it away",
-    "EISDIR": "A directory stands where a file should be: move it away",
-    "ENOTDIR": "A file stands where a directory should be: move it away",
-    "EIO": "The disk reports an error: copy the memory directory to another disk",
-}
-
-
-def _failed(act: str, path: Path, error: Exception, *, hint: str = "") -> StoreError:
-    """The error of a file operation in our own words, with what to do where we know it."""
-    number = getattr(error, "errno", None)
-    cause = os.strerror(number) if number else str(error) or type(error).__name__
-    failure = StoreError(f"{act} {path}: {cause}", path=path, hint=hint or _HINTS.get(errno.errorcode.get(number or 0, ""), ""))
-    failure.errno = number
-    return failure

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..core.cost import Costs
 from ..core.records import BUILDERS
-from . import files, forks, ready
+from . import forks, reads, ready
 from .database import DamagedError, Database, told, transaction
 from .reading import FALLBACK, Reading, whole
 
@@ -71,8 +71,8 @@ class Index(Reading):
         self._writer, self._reader = Database(path), Database(path)
         try:
             self.ok = self.usable()
-            self.identity = files.identity_of(path)
-            self._log_file = files.identity_of(self._log_path)
+            self.identity = reads.identity_of(path)
+            self._log_file = reads.identity_of(self._log_path)
         except BaseException:
             self.close()
             raise
@@ -99,7 +99,7 @@ class Index(Reading):
 
     def has_its_log(self) -> bool:
         """Whether the write-ahead log on disk is the one our connections use. Deleted, each process would go on with one of its own."""
-        found = files.identity_of(self._log_path)
+        found = reads.identity_of(self._log_path)
         if self._log_file is None:
             self._log_file = found
         return found == self._log_file

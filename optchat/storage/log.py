@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
-from . import files
+from . import files, reads
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -68,19 +68,19 @@ class DayLog:
 
     def sizes(self) -> dict[str, int]:
         """Name and bytes of every day file, by name."""
-        return files.day_files(self.directory)
+        return reads.day_files(self.directory)
 
     def size(self, name: str) -> int:
         """Bytes of one day file, 0 where there is none."""
-        return files.size_of(self.directory / name)
+        return reads.size_of(self.directory / name)
 
-    def scan(self, name: str, offset: int = 0) -> Iterator[files.Piece]:
+    def scan(self, name: str, offset: int = 0) -> Iterator[reads.Piece]:
         """The lines of one day file from an offset on."""
-        return files.scan(self.directory / name, offset)
+        return reads.scan(self.directory / name, offset)
 
     def read(self, spot: Spot) -> bytes:
         """The bytes at a spot; short or empty where the file has changed."""
-        return files.read_at(self.directory / spot.name, spot.offset, spot.length)
+        return reads.read_at(self.directory / spot.name, spot.offset, spot.length)
 
     def read_many(self, spots: Iterable[Spot]) -> list[bytes]:
         """The bytes at many spots, in their order, each file opened once for a run of spots in it."""
@@ -90,7 +90,7 @@ class DayLog:
         for at, spot in enumerate(wanted):
             by_file.setdefault(spot.name, []).append(at)
         for name, places in by_file.items():
-            pieces = files.read_many(self.directory / name, [(wanted[at].offset, wanted[at].length) for at in places])
+            pieces = reads.read_many(self.directory / name, [(wanted[at].offset, wanted[at].length) for at in places])
             for at, piece in zip(places, pieces, strict=True):
                 found[at] = piece
         return found

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.captureline import LATEST_ONLY, decode_note, encode_note, key_of
 from ..core.oddities import is_cut
 from ..core.records import BadLineError
-from . import files
+from . import reads
 from .capture import SHORTER
 from .index import TURN
 
@@ -86,7 +86,7 @@ class NotesCheck:
         return token in self._turns or snapshot.id_of(TURN + token) is not None
 
     def _read_file(self, path: Path, end: int | None, take: Callable[[dict[str, Any]], None]) -> None:
-        for piece in files.scan(path):
+        for piece in reads.scan(path):
             if end is not None and piece.offset >= end and piece.ended:
                 break  # noted since
             if not piece.line.strip():

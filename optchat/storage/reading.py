@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..core.cost import ALL, Cost
 from ..core.records import BUILDERS, MAX_LEVEL, clean
 from ..core.tree import Place
-from . import files, ready
+from . import reads, ready
 from .database import DamagedError, told
 from .log import Spot
 from .rows import Ready, State
@@ -35,6 +35,9 @@ UNION ALL SELECT 'main', m.value, coalesce(f.known, 0) FROM meta m LEFT JOIN fil
 UNION ALL SELECT * FROM (SELECT room, name, known FROM files WHERE room = 'main' ORDER BY name DESC LIMIT 1)
 UNION ALL SELECT * FROM (SELECT room, name, known FROM files WHERE room = 'tree' ORDER BY name DESC LIMIT 1)
 """
+
+_ASKED_AT_ONCE: Final = 256
+_CHARS_OF: Final = f"SELECT idx, chars FROM nodes WHERE level = ? AND idx IN ({', '.join('?' * _ASKED_AT_ONCE)})"
 
 
 class Reading:
@@ -134,6 +137,19 @@ class Reading:
         row = self._one("SELECT chars FROM nodes WHERE level = ? AND idx = ?", place)
         return int(whole(row)[0]) if row else None
 
+    def chars_of(self, places: Iterable[Place]) -> dict[Place, int]:
+        """Characters of the texts of those of these nodes that are built, in few questions: each would cost more than its answer."""
+        wanted: dict[int, list[int]] = {}
+        for level, index in places:
+            wanted.setdefault(level, []).append(index)
+        found: dict[Place, int] = {}
+        for level, indices in wanted.items():
+            for at in range(0, len(indices), _ASKED_AT_ONCE):
+                asked = indices[at : at + _ASKED_AT_ONCE]
+                asked += [-1] * (_ASKED_AT_ONCE - len(asked))  # always as many, so that the question is compiled once
+                found.update((Place(level, index), whole((chars,))[0]) for index, chars in self._all(_CHARS_OF, (level, *asked)))
+        return found
+
     def bytes(self, place: Place) -> int | None:
         """Bytes of a node's text, or None if it is not built."""
         row = self._one("SELECT bytes FROM nodes WHERE level = ? AND idx = ?", place)
@@ -217,7 +233,7 @@ class Reading:
 
 def day_name(name: Any) -> str:
     """A day file's name as it is: a damaged page can hold a path to anywhere."""
-    if not files.is_day_file(name):
+    if not reads.is_day_file(name):
         raise DamagedError("index.sqlite is damaged: something else stands where a day file should be named")
     return str(name)
 

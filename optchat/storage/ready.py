@@ -1,8 +1,8 @@
-"""The ready table of the index: which nodes can be built now, and how dear each is. SQL only; run by ``index.py``.
+"""The ready table of the index: which nodes can be built now, and what the line of each costs. SQL only.
 
 Rows come and go in the same transaction as the message or node that makes or unmakes them, so that nobody ever scans the tree for
 work. The cost is in the row, by the settings in force when it was written: a free line must be found at once behind any number of
-dear ones that wait for a model.
+those that wait for a model. Run by ``index.py``, which writes, and ``reading.py``, which asks.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def number_of(kind: str) -> int:
 
 
 class ReadySql:
-    """The statements that write the table, for one choice of what is dear.
+    """The statements that write the table, for one choice of what is worth a model.
 
     Before a row is added it is dropped: one that is there already may have another cost. A message that was lost and is found has
     another size than the line that stood for it, and so has a fallback that was written anew.
@@ -44,12 +44,12 @@ class ReadySql:
         self._costs = costs
         self.settings = f"{costs.node_bytes} {' '.join(sorted(costs.model_kinds))}"
         limit = int(costs.node_bytes)
-        dear = ", ".join(str(number_of(kind)) for kind in costs.model_kinds if kind in KINDS) or "-1"
-        spare = f"CASE WHEN m.kind IN ({dear}) THEN 0 ELSE 1 END"
-        leaf = f"CASE WHEN m.bytes <= {limit} THEN {Cost.FREE} WHEN m.kind IN ({dear}) THEN {Cost.DEAR} ELSE {Cost.SPARE} END, {spare}"
+        worth_it = ", ".join(str(number_of(kind)) for kind in costs.model_kinds if kind in KINDS) or "-1"
+        spare = f"CASE WHEN m.kind IN ({worth_it}) THEN 0 ELSE 1 END"
+        leaf = f"CASE WHEN m.bytes <= {limit} THEN {Cost.FREE} WHEN m.kind IN ({worth_it}) THEN {Cost.MODEL} ELSE {Cost.LOCAL} END, {spare}"
         merge = (
-            f"CASE WHEN a.bytes + b.bytes + 1 <= {limit} THEN {Cost.FREE} WHEN a.spare AND b.spare THEN {Cost.SPARE} ELSE {Cost.DEAR} END, "
-            "a.spare AND b.spare"
+            f"CASE WHEN a.bytes + b.bytes + 1 <= {limit} THEN {Cost.FREE} WHEN a.spare AND b.spare THEN {Cost.LOCAL} "
+            f"ELSE {Cost.MODEL} END, a.spare AND b.spare"
         )
         self.add_leaf = (
             f"INSERT INTO ready SELECT m.id, 0, m.bytes, {leaf} FROM messages m WHERE m.id = ? "

@@ -34,7 +34,7 @@ class NodeRow(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """A node that can be built now: the bytes of what it is built from, how dear it is, and whether it is spare."""
+    """A node that can be built now: the bytes of what it is built from, what its line costs, and whether it is spare."""
 
     place: Place
     source_bytes: int

@@ -14,7 +14,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from ..core import words
-from . import files, forks, postings
+from . import files, forks, postings, reads
 from .database import BUSY_WAIT_S, DamagedError, Database, told, transaction, vacuum
 
 if TYPE_CHECKING:
@@ -188,12 +188,12 @@ class _Link:
     def healed(self) -> Iterator[Database]:
         """The database, opened anew where the file was deleted; a damaged file is removed, to be made anew by the compactor."""
         with self._mutex:
-            if files.identity_of(self.path) != self.identity:
+            if reads.identity_of(self.path) != self.identity:
                 self._database.let_go()
             try:
                 with told(self.path):
                     self._database.execute(self._wait)
-                    self.identity = files.identity_of(self.path)
+                    self.identity = reads.identity_of(self.path)
                     yield self._database
             except DamagedError:
                 self._database.let_go()

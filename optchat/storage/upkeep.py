@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from ..core.cost import Costs
 from ..core.errors import LockTimeoutError, OptchatError, StoreError
 from ..core.records import BadLineError, decode_message
-from . import files, forks
+from . import files, forks, reads
 from .database import DamagedError
 from .index import Index
 from .loader import CLAIM_BYTES, Loader, id_of
@@ -136,7 +136,7 @@ class Upkeep:
     def read(self, question: Callable[[Index], T]) -> T:
         """Ask the index, healing it first if it is missing, damaged, or was replaced by another process."""
         self._must_be_open()
-        if files.identity_of(self._index_path) != self._index.identity or not self._index.ok or self._suspect:
+        if reads.identity_of(self._index_path) != self._index.identity or not self._index.ok or self._suspect:
             with self.locked(everything=True):
                 pass
         try:
@@ -241,7 +241,7 @@ class Upkeep:
     def _catch_up(self, *, everything: bool) -> None:
         """Under the lock: the right index, and in it all that the day files hold."""
         self._must_be_open()
-        if files.identity_of(self._index_path) != self._index.identity:
+        if reads.identity_of(self._index_path) != self._index.identity:
             self._make_dirs()
             self._retired.append(self._index)  # other threads may be reading from it
             self._index = self._reopened()
@@ -290,10 +290,10 @@ class Upkeep:
         else:
             id_, spot, known = newest
             path, end = self.main.path(spot.name), spot.offset + spot.length
-            claimed = id_of(files.read_at(path, spot.offset, CLAIM_BYTES))
+            claimed = id_of(reads.read_at(path, spot.offset, CLAIM_BYTES))
             if claimed is None:  # not a line of ours: read it whole
                 claimed = _id_in(self.main.read(spot))
-            after = files.read_at(path, end, min(known - end, _AFTER_MAX)).splitlines() if known > end else []
+            after = reads.read_at(path, end, min(known - end, _AFTER_MAX)).splitlines() if known > end else []
             right = claimed == id_ and not any((_id_in(line) or 0) > id_ for line in after)
             end_of = (spot.name, known)
         if right:
@@ -305,7 +305,7 @@ class Upkeep:
     def _sizes(self, state: State, *, everything: bool) -> dict[tuple[str, str], tuple[int, int]]:
         """Bytes on disk and bytes known of the day files (room, name) that matter."""
         if not everything:
-            return {key: (files.size_of(f"{self.root}/{key[0]}/{key[1]}"), known) for key, known in state.known.items()}
+            return {key: (reads.size_of(f"{self.root}/{key[0]}/{key[1]}"), known) for key, known in state.known.items()}
         found: dict[tuple[str, str], tuple[int, int]] = {}
         for log in (self.main, self.tree):
             known, sizes = self._index.known(log.room), log.sizes()

@@ -14,7 +14,7 @@ import orjson
 from ..core.errors import StoreError
 from ..core.records import MAX_LEVEL
 from ..core.tree import Place
-from . import files
+from . import files, reads
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,7 +34,7 @@ class SavedView:
 def load(path: Path) -> SavedView | None:
     """The saved view, or None where there is none that can be used: it is then folded anew."""
     try:
-        raw = orjson.loads(files.read_file(path) or b"null")
+        raw = orjson.loads(reads.read_file(path) or b"null")
         lines = tuple(Place(level, index) for level, index in raw["lines"])
         saved = SavedView(lines, int(raw["budget"]), int(raw["generation"]))
     except (ValueError, TypeError, KeyError, OverflowError):
