@@ -1,4 +1,4 @@
-"""What lines cost, and that a free one is found at once behind any number of dear ones that wait."""
+"""What lines cost, and that a free one is found at once behind any number of those that wait for a model."""
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +15,7 @@ from optchat.storage.store import Store
 
 @pytest.mark.parametrize(
     ("bytes_", "spare", "cost"),
-    [(512, False, Cost.FREE), (512, True, Cost.FREE), (513, False, Cost.DEAR), (513, True, Cost.SPARE), (0, False, Cost.FREE)],
+    [(512, False, Cost.FREE), (512, True, Cost.FREE), (513, False, Cost.MODEL), (513, True, Cost.LOCAL), (0, False, Cost.FREE)],
 )
 def test_a_line_costs_nothing_tokens_or_only_our_time(bytes_, spare, cost):
     assert Costs().of(bytes_, spare=spare) is cost
@@ -72,7 +72,7 @@ def test_the_ready_table_knows_the_cost_of_every_line_as_the_definition_has_it(t
             spare = built[older][1] and built[younger][1]
             expected[place.parent] = (costs.of(built[older][0] + built[younger][0] + 1, spare=spare), spare)
     for _ in range(2):
-        for wanted in (ALL, CHEAP, [Cost.FREE], [Cost.DEAR]):
+        for wanted in (ALL, CHEAP, [Cost.FREE], [Cost.MODEL]):
             found = store.read(lambda index, w=wanted: index.ready(1_000, w))
             assert {r.place: (r.cost, r.spare) for r in found} == {p: e for p, e in expected.items() if e[0] in wanted}
             assert found == sorted(found, key=lambda r: (r.place.end, r.place.level))
@@ -84,7 +84,7 @@ def test_the_ready_table_knows_the_cost_of_every_line_as_the_definition_has_it(t
 
 def test_what_is_next_is_found_without_sorting_all_that_waits(opened):
     memory = opened()
-    for costs in (ALL, CHEAP, [Cost.DEAR]):
+    for costs in (ALL, CHEAP, [Cost.MODEL]):
         for question in ready.questions(costs):
             plan = memory._store.read(lambda index, q=question: index.rows(f"EXPLAIN QUERY PLAN {q}", (5,)))
             assert not any("TEMP" in step for *_, step in plan)
@@ -97,10 +97,10 @@ def test_the_settings_in_force_are_noted_once_and_asked_for_cheaply(opened, monk
     second = opened(settings=Settings(model_kinds=("user",)))
     real = second._store._index.rebuild_ready
     monkeypatch.setattr(second._store._index, "rebuild_ready", lambda: asked.append(1) or real())
-    assert [r.cost for r in second._store.read(lambda index: index.ready(9))] == [Cost.DEAR]
+    assert [r.cost for r in second._store.read(lambda index: index.ready(9))] == [Cost.MODEL]
     for _ in range(3):
         second._store.recost()
-        assert [r.cost for r in second._store.read(lambda index: index.ready(9))] == [Cost.SPARE]
+        assert [r.cost for r in second._store.read(lambda index: index.ready(9))] == [Cost.LOCAL]
     assert asked == [1]
 
 

@@ -110,7 +110,7 @@ def test_children_come_before_parents_and_old_before_new(opened):
     assert order[:4] == [Place(0, k) for k in range(4)]
     assert order[4:] == [Place(1, k) for k in range(2, 8)]
     assert [r.place for r in memory._store.read(lambda index: index.ready(100, [Cost.FREE]))] == order
-    assert not memory._store.read(lambda index: index.ready(100, [Cost.SPARE, Cost.DEAR]))
+    assert not memory._store.read(lambda index: index.ready(100, [Cost.LOCAL, Cost.MODEL]))
 
 
 # -- healing

@@ -14,7 +14,7 @@ from optchat.storage.rows import Ready
 
 
 class World:
-    """A tree whose lines are all dear, a clock turned by hand, and calls that come back when they are told to."""
+    """A tree whose lines are all for a model, a clock turned by hand, and calls that come back when they are told to."""
 
     def __init__(self, leaves=100, jobs=4):
         self.time, self.leaves, self.built, self.by = 1000.0, leaves, {}, {}
@@ -36,13 +36,13 @@ class World:
 
     # -- what the lanes ask of a memory
 
-    def dear(self, limit):
-        nodes = [Ready(Place(0, k), 2_000, Cost.DEAR, spare=False) for k in range(self.leaves) if Place(0, k) not in self.built]
+    def waiting(self, limit):
+        nodes = [Ready(Place(0, k), 2_000, Cost.MODEL, spare=False) for k in range(self.leaves) if Place(0, k) not in self.built]
         for level in range(1, 8):
             for k in range(self.leaves >> level):
                 place = Place(level, k)
                 if place not in self.built and all(child in self.built for child in place.children):
-                    nodes.append(Ready(place, 1_000, Cost.DEAR, spare=False))
+                    nodes.append(Ready(place, 1_000, Cost.MODEL, spare=False))
         nodes.sort(key=lambda ready: (ready.place.end, ready.place.level))
         front = min([k for k in range(self.leaves) if Place(0, k) not in self.built] + self.cheap, default=self.leaves)
         return Waiting(nodes[:limit], front, self.cheap)
@@ -419,7 +419,7 @@ def test_an_endpoint_that_refuses_now_and_then_does_not_fill_the_log(caplog):
 
 def test_a_fallback_nothing_stands_on_is_written_anew_now_and_then():
     world = World(leaves=0)
-    world.old = [Ready(Place(0, 6), 0, Cost.DEAR, spare=False)]
+    world.old = [Ready(Place(0, 6), 0, Cost.MODEL, spare=False)]
     assert world.begin() == []
     for _ in range(2):
         world.time += module.AGAIN_S
@@ -433,7 +433,7 @@ def test_a_fallback_nothing_stands_on_is_written_anew_now_and_then():
 @pytest.mark.parametrize("answer", [Outcome(reasons=("empty",)), Outcome(reasons=("it invents",), final=True), CallError("400: too long")])
 def test_a_fallback_that_fails_again_is_left_as_it_is_and_not_paid_for_for_ever(answer):
     world = World(leaves=0)
-    world.old = [Ready(Place(0, 6), 0, Cost.DEAR, spare=False)]
+    world.old = [Ready(Place(0, 6), 0, Cost.MODEL, spare=False)]
     world.answers[Place(0, 6)] = answer
     day = world.time + 24 * module.AGAIN_S
     while world.time < day:
@@ -442,7 +442,7 @@ def test_a_fallback_that_fails_again_is_left_as_it_is_and_not_paid_for_for_ever(
         assert not world.lanes.busy
         world.time += max(world.lanes.due_in(), 1)
     assert len(world.tried) == (1 if getattr(answer, "final", False) else module.ANEW)
-    world.old = [Ready(Place(1, 9), 0, Cost.DEAR, spare=False)]
+    world.old = [Ready(Place(1, 9), 0, Cost.MODEL, spare=False)]
     world.go_on(2 * module.AGAIN_S)
     assert Place(1, 9) in world.built, "another one is not held to what this one has cost"
 
@@ -451,7 +451,7 @@ def test_a_fallback_is_not_asked_for_by_a_process_that_has_only_just_begun():
     """A command that runs fifty times a day would each time pay for the same line, that each time fails."""
     for _ in range(50):
         world = World(leaves=0)
-        world.old = [Ready(Place(0, 6), 0, Cost.DEAR, spare=False)]
+        world.old = [Ready(Place(0, 6), 0, Cost.MODEL, spare=False)]
         world.go_on(60)
         assert world.tried == []
 
