@@ -236,7 +236,6 @@ def test_a_tail_of_many_thousands_is_not_brought_in_leaf_by_leaf(opened, root, m
     memory = opened(settings=SMALL)
     grow(memory, 100)
     saved = (root / "view.json").read_bytes()
-    memory._compactor._work._committed = lambda: None
     for first in range(100, 5_000, 1_000):
         memory.record(said(min(1_000, 5_000 - first), first))
     memory.settle(60)
@@ -313,3 +312,23 @@ def test_lines_that_never_merge_cost_no_more_in_a_longer_log(opened, monkeypatch
     assert_tiles(fresh)
     assert "message 998" in fresh.view()
     assert_sound(memory)
+
+
+def test_a_view_of_thousands_of_lines_that_wait_for_a_model_is_shown_with_few_questions(opened):
+    """Every other message is long, and the model that is to sum it up is down for a week."""
+    memory = opened(settings=Settings(view_budget_chars=4_000, summarizer="model"))
+    memory.record([Entry(kind="user", text=f"message {k} " + "long " * (200 * (k % 2))) for k in range(2_000)])
+    memory.settle(60)
+    memory.view()
+    asked, locked = [], []
+    for name, calls in (("_one", asked), ("_all", asked)):
+        real = getattr(memory._store._index, name)
+        setattr(memory._store._index, name, lambda *args, real=real, calls=calls: calls.append(args) or real(*args))
+    real = memory._store.locked
+    memory._store.locked = lambda **options: locked.append(1) or real(**options)
+    text = memory.view()
+    assert len(memory._view.lines()[0]) >= 1_000
+    assert len(text) <= 4_000
+    assert len(asked) < 60
+    assert not locked, "nothing can merge, and nobody who writes is held up"
+    assert_tiles(memory)

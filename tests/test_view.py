@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from optchat.core import view as view_module
 from optchat.core.tree import Place
-from optchat.core.view import Line, Marks, View, due, merge, open_up, tile
+from optchat.core.view import Line, Marks, View, due, merge, open_up, parents_within, tile
 
 PATIENT = settings(deadline=None)
 """Other work shares the machine: how long an example takes is no property of the code."""
@@ -168,6 +168,23 @@ def test_a_merge_joins_siblings_under_a_built_parent_and_nothing_splits(total, s
             "nothing but whole lines was joined"
         )
     assert sum(end - first for first, end in map(model.covered, after)) == sum(end - first for first, end in map(model.covered, before))
+
+
+@PATIENT
+@given(TOTALS, SEEDS, SHARES, SHARES, SHARES, st.integers(0, 90), st.booleans())
+def test_all_parents_a_merge_can_ask_for_are_known_before_it_begins(total, seed, leaves, nodes, merges, target, gaps_too):
+    built = model.some_tree(seed, total, leaves, nodes)
+    lines = lines_of(model.some_view(seed, built, merges))
+    if gaps_too:
+        lines = list(tile(lines, total))
+    asked = []
+    for parent in (given_by(built), lambda place: Line(place, None)):
+        merge(lines, total, target, weigh=one, parent=lambda place, p=parent: asked.append(place) or p(place), weight=len(lines))
+    known = parents_within(lines)
+    assert set(asked) <= set(known)
+    assert len(known) == len(set(known)) <= max(0, len(lines) - 1)
+    if target == 0:
+        assert set(asked) == set(known)
 
 
 @PATIENT
