@@ -125,3 +125,11 @@ def test_the_settings_table_is_that_of_the_program() -> None:
             assert not default.enabled
             shown = "off"
         assert re.search(rf"^\| `{key}` \| `?{re.escape(shown)}`?", table, re.MULTILINE), key
+
+
+def test_each_promise_names_tests_that_exist():
+    promises = (CHECKOUT / "DESIGN.md").read_text(encoding="utf-8").partition("## What we promise")[2].partition("\n## ")[0]
+    named = re.findall(r"`(test_\w+\.py)::(\w+)`", promises)
+    assert len(named) > 20
+    for file, test in named:
+        assert f"def {test}(" in (CHECKOUT / "tests" / file).read_text(encoding="utf-8"), f"{file} has no {test}"
