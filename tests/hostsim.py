@@ -351,7 +351,7 @@ class Agent:
     def compress(self) -> None:
         """Hooks, then head, summary and tail: new dicts all, and the database's rows replaced."""
         world, keep = self.world, self.world.keep
-        self.capture.list_seen(world.shown(self.live), reason="pre_compress")
+        self.capture.list_seen(world.shown(self.live))
         last_user = max((k for k, m in enumerate(self.live) if m["role"] == "user"), default=0)
         start = min(len(self.live) - keep, last_user)
         while start > 0 and self.live[start]["role"] == "tool":

@@ -9,7 +9,7 @@ from children import children
 from soundness import assert_sound
 
 from optchat.compaction import compactor as module
-from optchat.compaction import here
+from optchat.compaction import local
 from optchat.compaction.compactor import Compactor
 from optchat.compaction.job import Job
 from optchat.core.errors import OptchatError, StoreError
@@ -122,7 +122,7 @@ def test_a_size_that_the_index_has_wrong_makes_no_line_too_long(lock):
 
 
 def test_a_text_the_summarizer_stumbles_over_does_not_stop_what_comes_after_it(lock, monkeypatch):
-    monkeypatch.setattr(here, "leaf_line", lambda *_: 1 / 0)
+    monkeypatch.setattr(local, "leaf_line", lambda *_: 1 / 0)
     work = FakeWork([leaf(0, "ü" * 5_000), leaf(1)])
     Compactor(work, lock).step()
     assert [node.by for node in work.built] == ["fallback", "free"]

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optchat.compaction.lexicon import STATUS, weigh
 from optchat.compaction.local import leaf_line, merge_lines
 from optchat.compaction.plain import clip, mask
-from optchat.compaction.words import STATUS, weigh
 from optchat.core.records import KINDS, clean
 
 GAP = "…"

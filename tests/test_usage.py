@@ -41,7 +41,7 @@ def lines_of(directory):
 
 
 def facts_of(directory, clock, **handed):
-    return Usage.facts_in(directory, clock, **handed)
+    return Usage(directory, clock).facts(**handed)
 
 
 # ---- one line a call
@@ -250,7 +250,7 @@ def test_the_sums_are_those_of_a_literal_model_wherever_it_is_restarted(tmp_path
                 assert usage.spent_today() == literal.sum("tokens_in", today) + literal.sum("tokens_out", today)
         breaker["on"] = False
         usage.close()
-        assert Usage.facts_in(directory, lambda: now[0]) == usage.facts()
+        assert facts_of(directory, lambda: now[0]) == usage.facts()
 
 
 # ---- damage

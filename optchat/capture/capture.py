@@ -125,14 +125,14 @@ class Capture:
                 with self._turns_lock:
                     turn.over = True
 
-    def list_seen(self, messages: Sequence[object], reason: str = "") -> None:  # noqa: ARG002 - says where it comes from, to a reader
+    def list_seen(self, messages: Sequence[object]) -> None:
         """The host shows its list at some other moment, perhaps in the middle of a turn, perhaps before it has announced one."""
         with self._lock:
             self._take(self._reader.read(messages), None)
 
     def ended(self, messages: Sequence[object]) -> None:
         """The session may be over, or is being compressed and goes on: no turn is given up yet."""
-        self.list_seen(messages, reason="end")
+        self.list_seen(messages)
 
     def switched(self, new_session: str, parent: str = "", *, reset: bool = False, rewound: bool = False, reason: str = "") -> None:
         """The agent goes on in another session, or at an earlier point of this one."""

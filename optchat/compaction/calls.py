@@ -44,7 +44,8 @@ class RestError(OptchatError):
     """No call was made: the day's tokens are spent, or the compactor is being stopped."""
 
 
-def _as_it_is(text: str) -> str:
+def as_it_is(text: str) -> str:
+    """The text itself: the ``redact`` of whoever knows of no secret but those we mask."""
     return text
 
 
@@ -63,5 +64,5 @@ class Model(NamedTuple):
 
     name: str
     ask: Callable[[Sequence[Said], str], Reply]
-    redact: Callable[[str], str] = _as_it_is
+    redact: Callable[[str], str] = as_it_is
     spawn: Callable[[Callable[[], None], str], None] = spawn_daemon

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from ..core.cost import ALL
 from ..core.errors import OptchatError
-from .here import line_here
+from .local import local_node
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -73,8 +73,6 @@ class LockLike(Protocol):
 
 class LanesLike(Protocol):
     """``lanes.Lanes``, as far as it is needed here."""
-
-    paused: str
 
     @property
     def busy(self) -> bool:
@@ -307,7 +305,7 @@ class Compactor:
         for job in jobs:
             if nodes and (time.monotonic() > until or self._stopping):
                 break
-            nodes.append(line_here(job, self._node_bytes))
+            nodes.append(local_node(job, self._node_bytes))
         return nodes
 
     def _searchable(self, bytes_: int, *, built: bool) -> bool:

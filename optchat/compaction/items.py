@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final, NamedTuple
 
+from .lexicon import GLUE_WEIGHT, HAN_WORDS, STATUS, weigh
 from .plain import clip
-from .words import GLUE_WEIGHT, HAN_WORDS, STATUS, weigh
 
 GAP: Final = "…"
 NAME_WEIGHT: Final = 1.0

@@ -2,14 +2,15 @@
 
 The same input always gives the same line. Everything in a line stands in its source, in order, but for kind tags, ``…`` where
 something was left out, and markers such as ``[secret]``. Reads no files and keeps no state but bounded caches. Called by the
-compactor.
+compactor, and by ``lanes.py`` for what a model could not write.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ..core.records import KINDS, clean
 from .choice import Choice, Taken
@@ -17,11 +18,34 @@ from .items import GAP
 from .plain import clip, plain
 from .sources import read
 
+if TYPE_CHECKING:
+    from ..core.records import Node
+    from .job import Job
+
 _UNTAGGED: Final = "note"
 """The kind of an older line's text that names none: a line of unknown make is a note, and never the user's words."""
 _LONGEST_KIND: Final = 32
 _SPARE: Final = 8
 """One in so many bytes of the limit unused is worth a second look."""
+
+logger = logging.getLogger(__name__)
+
+
+def local_node(job: Job, limit: int, by: str = "local") -> Node:
+    """The node of a job with a line of at most ``limit`` bytes of UTF-8. Never fails.
+
+    A source that fits is its own line and counts as ``free``; ``by`` is what any other line counts as.
+    """
+    source = job.source
+    if len(source) <= limit and len(source.encode()) <= limit:
+        return job.node(source, "free")
+    try:
+        if job.place.level == 0:
+            return job.node(leaf_line(job.kind, job.sources[0], limit), by)
+        return job.node(merge_lines(job.sources[0], job.sources[1], limit), by)
+    except Exception:  # our own bug, met by one text: without this, nothing after that text would ever be built
+        logger.exception("optchat: line %s was cut instead of summed up", job.place.address)
+        return job.node(source[:limit].encode()[:limit].decode(errors="ignore"), "fallback")
 
 
 def leaf_line(kind: str, text: str, limit: int) -> str:

@@ -13,7 +13,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from .calls import ModelDownError, RestError, Said
+from .calls import ModelDownError, RestError, Said, as_it_is
 from .plain import clip
 from .prompts import FRAMES, RETAIN_PROMPT
 from .reply import line_in
@@ -48,10 +48,6 @@ _FOR_GOOD: Final = 1 << 62
 logger = logging.getLogger(__name__)
 
 
-def _as_it_is(text: str) -> str:
-    return text
-
-
 class _Judged(NamedTuple):
     """A decision about the turn from message ``first`` on, and the last message that was there when it was made."""
 
@@ -77,7 +73,7 @@ class Retain:
         turn_of: Callable[[int], Sequence[Message]],
         *,
         count: Callable[..., None],
-        redact: Callable[[str], str] = _as_it_is,
+        redact: Callable[[str], str] = as_it_is,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         """``turn_of``: the messages of the turn a message belongs to, the user's first; none where no user has spoken before it.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..core.errors import StoreError
 from ..core.records import clean
 from ..storage import files, reads
-from .calls import ModelDownError
+from .calls import ModelDownError, as_it_is
 from .plain import clip, mask, tidy
 from .sums import MOST, Event, State, decode, encode
 
@@ -42,10 +42,6 @@ _UNREAD: Final = object()
 logger = logging.getLogger(__name__)
 
 
-def _as_it_is(text: str) -> str:
-    return text
-
-
 class Usage:
     """What the model calls of one memory directory have cost. Any thread may call anything; nothing here raises for the disk's sake.
 
@@ -53,7 +49,7 @@ class Usage:
     to a day that is not remembered, it gets a budget of its own, for it cannot be told from one that is new.
     """
 
-    def __init__(self, directory: Path, clock: Callable[[], datetime], *, redact: Callable[[str], str] = _as_it_is) -> None:
+    def __init__(self, directory: Path, clock: Callable[[], datetime], *, redact: Callable[[str], str] = as_it_is) -> None:
         """``clock``: local time with zone. ``redact``: masks in an error what the host knows to be secret."""
         self._path = directory / NAME
         self._clock = clock
@@ -157,11 +153,6 @@ class Usage:
             "not_retained": total.not_retained,
             "last_error": f"{state.error} ({state.error_date[:16].replace('T', ' ')})" if state.error else "",
         }
-
-    @classmethod
-    def facts_in(cls, directory: Path, clock: Callable[[], datetime], **handed: Any) -> dict[str, Any]:
-        """``facts`` of a directory another process may be writing to. Changes nothing there."""
-        return cls(directory, clock).facts(**handed)
 
     # -- inside
 

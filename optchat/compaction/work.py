@@ -71,7 +71,7 @@ class StoreWork:
         """What the model is told of the past for this job."""
         return self._context.text(job.place.first, front) if self._context else ""
 
-    def half_spares(self, job: Job) -> set[Place]:
+    def spare_halves(self, job: Job) -> set[Place]:
         """Those of a merge's halves that hold nothing worth a model's words."""
         return self._store.read(lambda index: index.spares(job.place.children))
 

@@ -42,16 +42,10 @@ _UNCONFIGURED_TEXT: Final = re.compile(r"no LLM provider configured|no API key w
 def fault_of(error: Exception, model: str, mask: Callable[[str], str]) -> OptchatError:
     """Our error for one of the host's. ``model``: for people. ``mask``: takes secrets out of a text."""
     why = _why_down(error)
-    cause = one_line(mask(str(error)) or type(error).__name__)
+    cause = _shortened(mask(str(error)) or type(error).__name__)
     if why:
         return ModelDownError(f"cannot use {model}: {why} ({cause})")
     return CallError(f"a call of {model} failed: {cause}")
-
-
-def one_line(text: str) -> str:
-    """A text on one line, cut where it is long."""
-    plain = " ".join(text.split())
-    return plain if len(plain) <= CAUSE_CHARS else plain[: CAUSE_CHARS - 1] + "…"
 
 
 def masked(text: str, secrets: Iterable[str]) -> str:
@@ -96,3 +90,9 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         seen.add(id(link))
         yield link
         link = link.__cause__ or link.__context__
+
+
+def _shortened(text: str) -> str:
+    """A text on one line, cut where it is longer than ``CAUSE_CHARS``."""
+    plain = " ".join(text.split())
+    return plain if len(plain) <= CAUSE_CHARS else plain[: CAUSE_CHARS - 1] + "…"

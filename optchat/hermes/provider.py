@@ -212,7 +212,7 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
         session = self._writing()
         if session is None:
             return ""
-        session.capture().list_seen(messages, reason="pre_compress")
+        session.capture().list_seen(messages)
         lines = session.lines(PRE_COMPRESS_CHARS - len(PRE_COMPRESS_HEAD))
         return PRE_COMPRESS_HEAD + lines if lines else ""
 

@@ -151,14 +151,14 @@ class Growth:
     def _context(self) -> Context | None:
         if self._model is None:
             return None
-        from .dear import context_of
+        from .model import context_of
 
         return context_of(self._store, self._root, self._model)
 
     def _new_lanes(self) -> Lanes | None:
         if self._model is None:
             return None
-        from .dear import lanes_of
+        from .model import lanes_of
 
         return lanes_of(
             self._store,

@@ -1,4 +1,7 @@
-"""Joins what it takes to have lines written by a model. Imported only where there is one: most processes never need it."""
+"""Joins what it takes to have lines written by a model: its context and its lanes.
+
+Imported only where there is a model, because most processes never need it. Called by ``growth.py``.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from ..compaction.author import Author
 from ..compaction.context import Context
-from ..compaction.here import line_here
 from ..compaction.lanes import Lanes
+from ..compaction.local import local_node
 from ..compaction.retain import Retain
 from ..compaction.sending import ready_to_send
 from ..core.render import one_line
@@ -45,13 +48,13 @@ def lanes_of(
         node_bytes=settings.node_bytes,
         tokens_per_day=settings.compact_tokens_per_day,
         retain=Retain(settings.retain_pre_filter, store.turn_of, count=usage.count, redact=model.redact),
-        spare_halves=work.half_spares,
+        spare_halves=work.spare_halves,
         stopping=stopping,
     )
     return Lanes(
         work,
         author.write,
-        lambda job, by: line_here(job, settings.node_bytes, by),
+        lambda job, by: local_node(job, settings.node_bytes, by),
         jobs=settings.compact_jobs,
         spawn=model.spawn,
         wake=wake,
