@@ -7,6 +7,7 @@ import pytest
 from children import unprivileged
 from soundness import assert_sound
 
+from optchat.capture.capture import Capture
 from optchat.compaction import compactor
 from optchat.core.errors import AddressError, OptchatError, StoreError
 from optchat.core.records import Entry
@@ -41,6 +42,33 @@ def test_any_text_is_logged_shown_opened_and_found_again(memory, text):
     assert len(memory.view().splitlines()) == 3 + 3 + 1
     assert memory.zoom(1).startswith("1+1|echo:")
     assert memory.date(1)
+
+
+@pytest.mark.parametrize("uid", ["", "m{}\ud83d"])
+def test_half_a_character_in_any_name_a_host_gives_costs_nothing(memory, uid):
+    half = "\ud83d"
+    call = {"id": f"c1{half}", "type": "function", "function": {"name": f"look{half}", "arguments": f'{{"at": "{half}"}}'}}
+    turn = [
+        {"role": "user", "content": f"ask{half}"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": f"c1{half}", "name": f"look{half}", "content": f"found{half}"},
+        {"role": "assistant", "content": f"answer{half}"},
+    ]
+    if uid:
+        turn = [message | {"message_uid": uid.format(number)} for number, message in enumerate(turn)]
+    capture = Capture(memory.capture_store(), session=f"s{half}", platform=half)
+    capture.turn_started(f"ask{half}", author=half)
+    capture.turn_ended(turn, f"ask{half}", author=half)
+    capture.switched(f"t{half}", parent=f"s{half}", reason="compression")
+    memory.compressed(f"t{half}")
+    for _ in range(2):  # the agent is made anew, and shows its list again
+        capture = Capture(memory.capture_store(), session=f"t{half}", platform=half)
+        capture.initialized()
+        capture.list_seen(turn)
+        memory.taken_back(f"t{half}")
+    assert memory.settle(20)
+    assert "ask\ufffd" in memory.recall(f"ask{half}", session=f"t{half}")
+    assert texts(memory) == ["ask\ufffd", 'look\ufffd {"at": "\ufffd"}', "found\ufffd", "answer\ufffd"]
 
 
 @pytest.mark.slow

@@ -455,13 +455,14 @@ def test_a_secret_masked_in_another_way_is_no_new_message(life, store):
 # -- who said it, and when
 
 
-def test_everybody_s_words_are_their_own(store):
+@pytest.mark.parametrize("told", ["before", "after", "both"])
+def test_everybody_s_words_are_their_own(store, told):
     capture = Capture(store, session="group", platform="telegram")
     messages = []
     for number, author in enumerate(("Maria", "Otto", "Maria")):
         messages += [{"role": "user", "content": f"x{number}"}, {"role": "assistant", "content": f"a{number}"}]
-        capture.turn_started(f"x{number}", author)
-        capture.turn_ended(messages, f"x{number}", author)
+        capture.turn_started(f"x{number}", author if told != "after" else "")
+        capture.turn_ended(messages, f"x{number}", author if told != "before" else "")
     assert [(m.text, m.author) for m in store.log if m.kind == "user"] == [("x0", "Maria"), ("x1", "Otto"), ("x2", "Maria")]
     assert {m.author for m in store.log if m.kind == "talk"} == {""}
     assert {m.platform for m in store.log} == {"telegram"}

@@ -232,6 +232,17 @@ def test_what_is_recalled_is_of_the_session_the_agent_is_in(begin):
     assert "in other" in provider.prefetch("q", session_id="other")
 
 
+def test_a_session_is_called_as_it_is_written_on_disk(begin):
+    """Half a character in a name, as some hosts cut one out of a chat's title."""
+    provider = begin("s\ud83d")
+    assert "in s\ufffd" in provider.prefetch("q")
+    assert "in t\ufffd" in provider.prefetch("q", session_id="t\ud83d")
+    provider.on_session_switch("u\ud83d", parent_session_id="s\ud83d")
+    assert "in u\ufffd" in provider.prefetch("q")
+    name, args, facts = provider._session.capture().calls[-1]
+    assert (name, args, facts["parent"]) == ("switched", ("u\ufffd",), "s\ufffd")
+
+
 def test_the_ledger_hears_what_stands_in_front_of_the_model(begin):
     provider = begin()
     memory = FakeMemory.opened[0]

@@ -18,6 +18,7 @@ from ..core.hostlist import STEER
 from ..core.hosttext import alike, canon, likeness, told
 from ..core.known import Known
 from ..core.reader import Reader
+from ..core.records import clean
 from ..core.transcript import EARLY, Addition, Footing, Plan, Turn, reconcile, unshown
 from .store import Batch
 
@@ -70,7 +71,7 @@ class Capture:
     """Captures the session of one agent."""
 
     def __init__(self, store: CaptureStore, *, session: str, platform: str = "", owner: str = "") -> None:
-        self.session = session
+        self.session = clean(session)  # as it comes back from the disk, or nothing would be known of it
         self.platform = platform
         self.owner = owner or uuid4().hex[:12]
         self._store = store
@@ -137,7 +138,7 @@ class Capture:
     def switched(self, new_session: str, parent: str = "", *, reset: bool = False, rewound: bool = False, reason: str = "") -> None:
         """The agent goes on in another session, or at an earlier point of this one."""
         with self._lock:
-            old = self.session
+            old, new_session, parent = self.session, clean(new_session), clean(parent)
             if rewound:
                 self._rewound = True
                 with self._turns_lock:

@@ -107,7 +107,7 @@ def read_message(message: object) -> list[Item]:
     for item in items:
         item.uid, item.stamp, item.saved = uid, stamp, bool(uid or message.get("_db_persisted"))
         if absorbed and isinstance(absorbed, list):
-            item.absorbed = tuple(name for name in absorbed if isinstance(name, str))
+            item.absorbed = tuple(_word(name) for name in absorbed if isinstance(name, str))
     return items
 
 
@@ -297,7 +297,10 @@ def _shown(value: object, show: Callable[[object], str]) -> str:
 
 
 def _word(value: object) -> str:
-    return value if isinstance(value, str) else _shown(value, str) if isinstance(value, int) and not isinstance(value, bool) else ""
+    """A name or number of the host's, as it comes back from the log: half a character in it would make each list bring it anew."""
+    if isinstance(value, str):
+        return clean(value)
+    return _shown(value, str) if isinstance(value, int) and not isinstance(value, bool) else ""
 
 
 def _stamp(value: object) -> float:

@@ -141,7 +141,7 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
         if session is None or not session.shows_view:
             return ""
         # The host that names the session is the one that keeps the block of a turn that breaks off.
-        text = session.memory().recall(query, session=session_id or session.id, kept=bool(session_id))
+        text = session.memory().recall(query, session=session.named(session_id), kept=bool(session_id))
         self._recalled_lines = len(_LINE.findall(text))
         return text
 
@@ -186,7 +186,7 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
             author = (turn_author or {}).get("name") or (turn_author or {}).get("id") or session.author
             try:
                 # First: the next turn may be waiting to hear what stands in front of the model. It must not cost the turn its log.
-                session.memory().ledger.seen(session_id or session.id, messages)
+                session.memory().ledger.seen(session.named(session_id), messages)
             finally:
                 session.capture().turn_ended(messages, user_content, author=str(author))
             session.record()
@@ -224,12 +224,13 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
         session = self._session
         if session is None or session.off:
             return
-        old, session.id = session.id, new_session_id
+        old, session.id = session.id, session.named(new_session_id)
+        parent = session.named(parent_session_id) if parent_session_id else ""
         if reason == "compression":
             session.compressed()
         if session.writes:
-            _follow_list(session.memory(), parent_session_id or old, new_session_id, rewound=rewound, reason=reason)
-            session.capture().switched(new_session_id, parent=parent_session_id, reset=reset, rewound=rewound, reason=reason)
+            _follow_list(session.memory(), parent or old, session.id, rewound=rewound, reason=reason)
+            session.capture().switched(session.id, parent=parent, reset=reset, rewound=rewound, reason=reason)
 
     @hook(silence)
     def on_session_end(self, messages: list[dict[str, Any]]) -> None:

@@ -35,7 +35,8 @@ class Session:
         if not home:
             # Never a guess: with several profiles in one process the ambient one may be somebody else's.
             raise OptchatError("cannot tell where the memory is: the host did not say which profile this is (hermes_home)")
-        self.id = session_id
+        self.id = ""
+        self.id = self.named(session_id)
         self.root = configuration.memory_root(home)
         self.platform = str(options.get("platform") or "")
         self.author = str(options.get("user_name") or options.get("user_id") or "")
@@ -51,6 +52,12 @@ class Session:
         self._closed = False
         self._lock = threading.Lock()
         self._notes_lock = threading.Lock()
+
+    def named(self, session_id: str) -> str:
+        """The session a hook names, as it is written on disk, or this one. Half a character in its name would fail every question."""
+        from ..core.records import clean
+
+        return clean(session_id) or self.id
 
     @property
     def shows_view(self) -> bool:

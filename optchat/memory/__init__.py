@@ -18,6 +18,7 @@ from ..capture.disk import DiskStore
 from ..compaction import sums, usage
 from ..core.cost import Costs
 from ..core.errors import AddressError, OptchatError, StoreError
+from ..core.records import clean
 from ..core.settings import Settings, read_settings
 from ..core.tree import parse_address
 from ..recall import zoom
@@ -169,7 +170,7 @@ class Memory:
         within tight limits; mostly nothing. Without a session, always the view. ``kept``: see ``Ledger.is_due``. Empty while nothing
         is logged.
         """
-        total = self._store.total()
+        session, total = clean(session), self._store.total()
         if not total:
             return ""
         if not session or self.settings.recall == "turn" or self.ledger.is_due(session, kept=kept):

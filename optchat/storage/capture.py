@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..core.captureline import LATEST_ONLY, decode_note, encode_note, key_of
 from ..core.errors import LockTimeoutError, OptchatError
-from ..core.records import BadLineError, Entry
+from ..core.records import BadLineError, Entry, clean
 from ..core.redaction import blank, is_blank
 from . import files, forks, reads
 from .database import DamagedError
@@ -157,6 +157,7 @@ class CaptureLog:
 
     def notes(self, type_: str, *, session: str = "", key: str = "", after: int = 0) -> list[Note]:
         """Notes of a type, of one session or with one key, oldest first; each with its ``seq`` if it is in a day file (0: not yet)."""
+        session, key = clean(session), clean(key)  # as they were written
         where, values = ["type = ?", "seq > ?"], [type_, after]
         for column, value in (("session", session), ("key", key)):
             if value:
