@@ -294,7 +294,7 @@ def _check(args: argparse.Namespace) -> int:
 
 def _redact(args: argparse.Namespace) -> int:
     from .commands.progress import Bars
-    from .commands.redact import is_yes, question, redacted_text
+    from .commands.redaction import is_yes, question, redacted_text
     from .core.tree import parse_address
 
     with Bars() as bars, _open(args, bars=bars) as memory:

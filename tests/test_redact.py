@@ -625,7 +625,7 @@ def test_the_command_answers_a_wrong_number_in_one_line(home, capsys, monkeypatc
 
 
 def test_an_index_that_cannot_be_cleaned_is_told_with_what_to_do(home, capsys, monkeypatch):
-    monkeypatch.setattr("optchat.storage.redact.vacuum", lambda _database: False)
+    monkeypatch.setattr("optchat.storage.redaction.vacuum", lambda _database: False)
     status, out, _ = command(capsys, monkeypatch, "redact", "1", "--yes", "--home", home)
     assert status == 1
     assert "delete index.sqlite*" in out

@@ -1,7 +1,7 @@
 """How much of a host's list the log holds already, where the host names its messages by nothing but their place and words.
 
 Pure. A list is compared with what the session has shown before: its kept part is the end of that, whatever was compressed away,
-joined, or left out. Called by ``transcript`` only.
+joined, or left out. Called by ``named`` and ``unnamed``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which items of a list are which records, where the list is no plain part of what is known.
 
 Pure. Messages were taken back, logged late, joined or reworded by their host: what can be told apart holds the rest in its place.
-Called by ``alignment`` only.
+Called by ``alignment``, and by what makes the plan (``named``, ``unnamed``, ``turns``).
 """
 
 from __future__ import annotations

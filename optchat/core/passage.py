@@ -1,7 +1,7 @@
 """The part of a long message that a question is about. Pure.
 
 Cut at the ends of lines or sentences, word for word in between, with … where something was left out: whoever reads it must see that
-there is more. Called by ``recall/recall.py``.
+there is more. Called by ``recall/focus.py``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 A redacted line keeps its length in bytes, so that nothing after it moves: the words are replaced by ``[redacted]`` and the rest of the
 line is filled with spaces, which JSON does not mind. A line that has to go as a whole becomes nothing but spaces, and readers step
-over it. Called by ``storage/redact.py``; capture asks ``is_redacted`` what a record may stand for.
+over it. Called by ``storage/redaction.py``, which does the writing, and by all who read day files; capture asks ``is_redacted`` what a
+record may stand for.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from ..core.errors import OptchatError
 from ..core.records import Entry, Message
 from ..core.redaction import NOTE, REDACTED
 from ..storage import viewfile
-from ..storage.redact import Redactor, clean_index
+from ..storage.redaction import Redactor, clean_index
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

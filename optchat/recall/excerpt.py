@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core.render import arrange, shown_lines
-from ..core.tree import Place
-from ..core.view import Line, tile
+from ..storage.lines import Lines, leaf_lines
 
 if TYPE_CHECKING:
     from ..storage.store import Store
@@ -22,8 +21,8 @@ def excerpt(store: Store, first: int, end: int, max_chars: int, session: str = "
     ids = range(first, end)
     if session:
         ids = [id_ for id_, _ in store.read(lambda index: index.session_spots(session, first)) if id_ < end]  # type: ignore[assignment]
-    tiles = [line for start, stop in _runs(ids) for line in _leaves(store, start, stop)]
-    tiles, bare = arrange(tiles, end, max_chars, lambda place: _built(store, place))
+    tiles = [line for start, stop in _runs(ids) for line in leaf_lines(store, start, stop)]
+    tiles, bare = arrange(tiles, end, max_chars, Lines(store).at)
     lines = shown_lines(tiles, bare, store.texts)
     while lines and sum(map(len, lines)) + len(lines) > max_chars:
         lines.pop(0)
@@ -39,13 +38,3 @@ def _runs(ids: range | list[int]) -> list[tuple[int, int]]:
         else:
             runs.append((id_, id_ + 1))
     return runs
-
-
-def _leaves(store: Store, start: int, stop: int) -> list[Line]:
-    leaves = store.read(lambda index: index.leaves(start, stop, stop - start))
-    return list(tile([Line(Place(0, id_), chars) for id_, chars in leaves], stop, start))
-
-
-def _built(store: Store, place: Place) -> Line | None:
-    chars = store.read(lambda index: index.chars(place))
-    return None if chars is None else Line(place, chars)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..core.render import arrange, shown_lines
-from ..core.tree import Place, cover
-from ..core.view import Line, tile
+from ..core.tree import cover
+from ..core.view import Line
+from ..storage.lines import Lines, leaf_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +24,7 @@ def news(store: Store, first: int, end: int, session: str, max_chars: int) -> li
     Where even the coarsest lines are too long together, the oldest are left out.
     """
     tiles = [line for start, stop in _stretches(store, first, end, session) for line in _lines(store, start, stop)]
-    tiles, _ = arrange(tiles, end, max_chars, lambda place: _built(store, place))
+    tiles, _ = arrange(tiles, end, max_chars, Lines(store).at)
     lines = shown_lines(tiles, 0, store.texts)
     chars = sum(map(len, lines)) + len(lines)
     oldest = 0
@@ -49,11 +50,6 @@ def _stretches(store: Store, since: int, end: int, session: str) -> Iterator[tup
 
 def _lines(store: Store, start: int, stop: int) -> list[Line]:
     if stop - start > _LEAVES_MAX:
-        return [_built(store, place) or Line(place, None) for place in cover(start, stop)]
-    leaves = store.read(lambda index: index.leaves(start, stop, stop - start))
-    return list(tile([Line(Place(0, id_), chars) for id_, chars in leaves], stop, start))
-
-
-def _built(store: Store, place: Place) -> Line | None:
-    chars = store.read(lambda index: index.chars(place))
-    return None if chars is None else Line(place, chars)
+        built = Lines(store)
+        return [built.at(place) or Line(place, None) for place in cover(start, stop)]
+    return leaf_lines(store, start, stop)

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 from ..core.errors import OptchatError
 from ..core.focus import FRAME_CHARS, FocusLine, fitting, focus_framed, weave
 from ..core.rank import singles_out
-from ..core.view import Line, tile
+from ..core.view import tile
+from ..storage.lines import Lines
 from .added import FRAME_CHARS as MORE_FRAME_CHARS
 from .added import HOST_FRAME_CHARS, more_framed
 from .focus import Matches, find, line_of
@@ -21,7 +22,6 @@ from .news import news
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ..core.tree import Place
     from ..storage.search import Search
     from ..storage.store import Store
     from .added import Standing
@@ -71,7 +71,7 @@ class Recall:
         lines, total = self._view.lines()
         room = self._budget - FRAME_CHARS
         found = [*self._lines(matches, matches.best, WEAKEST, int(room * SHARE), total)]
-        woven = weave([*tile(lines, total)], total, room, found, SHARE, parent=self._built, text=self._store.texts)
+        woven = weave([*tile(lines, total)], total, room, found, SHARE, parent=Lines(self._store).at, text=self._store.texts)
         return self._view.text() if woven is None else focus_framed(woven)
 
     def more(self, query: str, session: str, up_to: int, standing: Standing) -> str:
@@ -118,10 +118,6 @@ class Recall:
                 line = line_of(message, matches.worths, limit)
                 room -= line.chars
                 yield line
-
-    def _built(self, place: Place) -> Line | None:
-        chars = self._store.read(lambda index: index.chars(place))
-        return None if chars is None else Line(place, chars)
 
 
 def _points(best: Iterable[Match], total: int, *, most: int, one_in: int) -> bool:

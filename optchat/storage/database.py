@@ -1,7 +1,7 @@
 """SQLite as the derived files use it: connections, transactions, and what its errors mean. Knows no tables.
 
-Called by ``index.py`` and ``search.py``. Both files can be made anew at any time, so an error has two meanings only: the file is
-damaged and has to be made anew, or the disk refuses and the user has to be told.
+Called by whoever opens ``index.sqlite`` or ``search.sqlite``. Both can be made anew at any time, so an error has two meanings only: the
+file is damaged and has to be made anew, or the disk refuses and the user has to be told.
 """
 
 from __future__ import annotations

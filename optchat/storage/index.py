@@ -1,9 +1,7 @@
 """``index.sqlite``: where every message and node lies, and which nodes can be built now. Derived: it can always be rebuilt.
 
 Written only under ``write.lock``, in the same step as the append it describes; read at any time, by any process. Positions of
-torn or lost records are kept too, so that ids never shift. Holds no texts.
-
-What is asked of it stands in ``reading.py``.
+torn or lost records are kept too, so that ids never shift. Holds no texts. The questions it answers stand in ``lookup.py``.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from ..core.cost import Costs
 from ..core.records import BUILDERS
 from . import forks, reads, ready
 from .database import DamagedError, Database, told, transaction
-from .reading import FALLBACK, Reading, whole
+from .lookup import FALLBACK, Lookup, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -56,7 +54,7 @@ CREATE TABLE damage (id INTEGER PRIMARY KEY, room TEXT, name TEXT, offset INTEGE
 """
 
 
-class Index(Reading):
+class Index(Lookup):
     """The open index. Reading methods may be called from any thread; writing ones by the holder of the write lock."""
 
     def __init__(self, path: Path, costs: Costs = _DEFAULT_COSTS) -> None:

@@ -1,6 +1,6 @@
 """The tree of a store as lines to choose from: what is built where, weighed, and opened from the coarsest down.
 
-Holds nothing but the store. Used by the view that is shown and by the compactor's own.
+Holds nothing but the store. Used by all of ``recall/`` that shows lines, and by the compactor's context view.
 """
 
 from __future__ import annotations
@@ -58,3 +58,9 @@ class Lines:
             elif place.level and self._store.read(lambda index, p=place: index.any_leaf(p.first, p.end)):  # type: ignore[misc]
                 todo.extend(place.children)
         return roots[::-1], roots[-1].place.first if todo else 0
+
+
+def leaf_lines(store: Store, first: int, end: int) -> list[Line]:
+    """Messages [first, end) as a tiling of one line a message, weighed in characters; what is not built yet stands in blocks."""
+    leaves = store.read(lambda index: index.leaves(first, end, end - first))
+    return list(tile([Line(Place(0, id_), chars) for id_, chars in leaves], end, first))

@@ -1,4 +1,4 @@
-"""The append-only day files of one room: ``main/`` for messages, ``tree/`` for nodes.
+"""The append-only day files of one room: ``main/`` for messages, ``tree/`` for nodes, ``capture/`` for notes.
 
 A day file is chosen by the local day of writing; order is by id alone, because clocks step back. Holds no state: where a record
 lies is the index's to know, and taking the write lock is the caller's.

@@ -2,7 +2,7 @@
 
 Rows come and go in the same transaction as the message or node that makes or unmakes them, so that nobody ever scans the tree for
 work. The cost is in the row, by the settings in force when it was written: a free line must be found at once behind any number of
-those that wait for a model. Run by ``index.py``, which writes, and ``reading.py``, which asks.
+those that wait for a model. Run by ``index.py``, which writes, and ``lookup.py``, which asks.
 """
 
 from __future__ import annotations

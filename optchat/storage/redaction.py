@@ -1,4 +1,4 @@
-"""Takes one message's words out of the day files: the one edit of what was written.
+"""Takes one message's words out of the day files: the one edit of what was written. Decides no order of steps.
 
 Finds every line that holds them (the message's own and doubled or torn ones, the lines of the tree above it, what was noted when its turn
 began) and writes over them in place. Each step may be done again, so that a redaction cut by a crash is finished by the next. Called by

@@ -40,8 +40,8 @@ _ASKED_AT_ONCE: Final = 256
 _CHARS_OF: Final = f"SELECT idx, chars FROM nodes WHERE level = ? AND idx IN ({', '.join('?' * _ASKED_AT_ONCE)})"
 
 
-class Reading:
-    """The reading half of an ``Index``."""
+class Lookup:
+    """The reading half of an ``Index``; the attributes below are the index's."""
 
     path: Path
     _reader: Database
