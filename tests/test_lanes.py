@@ -368,6 +368,24 @@ def test_a_call_that_takes_long_while_the_model_is_down_is_waited_for_in_peace()
     assert world.lanes.busy, "what is paid for is waited for"
 
 
+def test_a_call_that_hangs_does_not_keep_anybody_from_looking_whether_the_model_is_back():
+    world = World(leaves=64)
+    world.answers = {Place(0, k): ModelDownError("no connection") for k in range(64)}
+    world.begin()
+    hanging = world.calls.pop()
+    world.land()
+    world.answers.clear()
+    world.time += module.PAUSES_S[0]
+    assert len(world.begin()) == 1
+    assert world.begin() == []
+    world.land()
+    assert world.lanes.paused == ""
+    world.go_on(30)
+    hanging()
+    world.go_on(2_000)
+    assert len(world.built) == 127
+
+
 def test_a_line_that_is_judged_not_worth_one_does_not_end_a_pause():
     """A turn may be judged by its length, without a call."""
     world = World(leaves=64)

@@ -104,7 +104,7 @@ else:
     book = tmp_path / "book"
     with children() as start:
         parent = start(code, root, book, 0.1)
-        word, child = parent.hear(60).split()
+        child = parent.hear(60).split()[1]
         try:
             memory = opened(settings=Settings(summarizer="model"))
             until(lambda: all_built(memory, 16))

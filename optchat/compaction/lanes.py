@@ -32,8 +32,9 @@ PAUSES_S: Final = (10.0, 20.0, 40.0, 80.0, 160.0, 300.0)
 """Between two looks for a model that was down."""
 UNBUILT_MAX: Final = 8
 """A message's line is begun while fewer lines before it are missing: with more of the recent past unknown, "do it" means nothing."""
-LOST_S: Final = 900.0
-"""A call that has not come back by then never will: its thread is given up, and with it its place among those in flight."""
+LOST_S: Final = 3_600.0
+"""A line that has not come back by then never will: its thread is given up, and with it its place among those in flight. Five answers
+of a slow model on a slow machine take half of that."""
 STRANGERS: Final = 3
 """So many lines failing for the first time, one after the other with no success between them, is no line's fault."""
 AGAIN_S: Final = 3_600.0
@@ -135,9 +136,10 @@ class Lanes:
         if not self._back.empty():
             return 0.0
         times = [flight.began + LOST_S for flight in self._flying.values()]
-        if self.paused and not self._flying:  # with a call still out no other is begun, however long it takes
+        room = self._room()
+        if room > 0 and self.paused:
             times.append(self._until)
-        elif not self.paused and len(self._flying) < self._jobs:
+        elif room > 0:
             times += [failed.due for failed in self._failed.values()]
             times.append(self._looked_again + AGAIN_S)
         return max(0.0, min(times) - self._now())
@@ -154,7 +156,7 @@ class Lanes:
             self._pause(reason, now)
         if self.paused and now < self._until:
             return
-        room = (1 if self.paused else self._jobs) - len(self._flying)
+        room = self._room()
         if room <= 0:
             return
         if now - self._looked_again >= AGAIN_S:
@@ -173,6 +175,15 @@ class Lanes:
             self._pause(str(error), now)
 
     # -- inside
+
+    def _room(self) -> int:
+        """How many more calls may be begun: in a pause one that looks, beside those that were out before it."""
+        free = self._jobs - len(self._flying)
+        return min(free, 1 - sum(map(self._looks, self._flying.values()))) if self.paused else free
+
+    def _looks(self, flight: _Flight) -> bool:
+        """Whether a call was begun in this pause. What was out before it says nothing of how things are now."""
+        return flight.began > self._paused_at
 
     def _choose(self, room: int, now: float) -> tuple[list[Ready], int]:
         """The next nodes that may be begun, children before parents and old before new."""
@@ -236,7 +247,7 @@ class Lanes:
     def _settle(self, flight: _Flight, came: Outcome | BaseException) -> Node | None:
         """What one attempt came to: a line to keep, or another attempt later."""
         job, now = flight.job, self._now()
-        old = bool(self.paused) and flight.began <= self._paused_at  # begun before the pause: it says nothing of how things are now
+        old = bool(self.paused) and not self._looks(flight)
         if isinstance(came, RestError):
             return None
         if isinstance(came, ModelDownError):
