@@ -180,6 +180,42 @@ def test_a_hook_that_comes_late_is_not_taken_for_the_next_turn(life, store, flav
 # -- deaths
 
 
+def test_a_turn_that_is_kept_only_after_it_is_over_is_said_once(store):
+    """The disk hung while the turn began, and the host did not wait for it."""
+    capture = Capture(store, session="s")
+    shown = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "a"}]
+    begin = store.begin
+
+    def begin_late(draft):
+        capture.turn_ended(shown, "x")
+        begin(draft)
+
+    store.begin = begin_late
+    capture.turn_started("x")
+    store.begin = begin
+    capture.turn_started("y")
+    capture.turn_ended([*shown, {"role": "user", "content": "y"}, {"role": "assistant", "content": "b"}], "y")
+    capture.shutdown()
+    assert written(store) == "u:x a:a u:y a:b"
+
+
+def test_a_turn_that_is_kept_after_its_list_could_not_be_logged_is_not_lost(store):
+    capture = Capture(store, session="s")
+    begin = store.begin
+
+    def begin_late(draft):
+        store.broken = True
+        with pytest.raises(StoreError):
+            capture.turn_ended([{"role": "user", "content": "x"}, {"role": "assistant", "content": "a"}], "x")
+        store.broken = False
+        begin(draft)
+
+    store.begin = begin_late
+    capture.turn_started("x")
+    capture.shutdown()
+    assert written(store) == "u:x!"
+
+
 @BOTH
 def test_what_was_said_to_a_process_that_died_before_saving_it_is_kept(life, store, flavour):
     world, agent = life(flavour)

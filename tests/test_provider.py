@@ -1,5 +1,6 @@
 """The provider without a host: which hook does what, and that none of them can hurt a turn."""
 
+import contextvars
 import gc
 import importlib.util
 import inspect
@@ -7,6 +8,7 @@ import json
 import logging
 import sys
 import threading
+import time
 import types
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +17,7 @@ from typing import ClassVar
 import pytest
 
 from optchat.core.errors import AddressError, OptchatError, StoreError
-from optchat.hermes import dependencies, memories, tools, wording
+from optchat.hermes import dependencies, hooks, memories, tools, wording
 from optchat.hermes.hooks import Troubles, empty, hook
 from optchat.hermes.session import Session
 
@@ -427,6 +429,71 @@ def test_a_memory_that_could_not_be_opened_is_opened_at_the_next_call(begin):
     FakeMemory.failing = None
 
     assert "0+1|" in provider.prefetch("q")
+
+
+def test_a_memory_that_hangs_holds_up_no_turn_and_no_exit(begin, monkeypatch):
+    monkeypatch.setattr(hooks, "_within", lambda seconds, *rest, within=hooks._within: within(seconds / 20, *rest))
+    told = []
+    provider = begin(warning_callback=told.append)
+    answers = threading.Event()
+
+    def hang(*_args, **_kwargs):
+        answers.wait(30)
+        return "late"
+
+    for name in ("turn_started", "list_seen", "switched", "ended", "shutdown"):
+        setattr(provider._session.capture(), name, hang)
+    monkeypatch.setattr(FakeMemory, "record", hang)
+    monkeypatch.setattr(FakeMemory, "recall", hang)
+    began = time.monotonic()
+    try:
+        assert provider.on_turn_start(1, "x") is None
+        assert provider.prefetch("x") == ""
+        provider.on_memory_write("add", "user", "x")
+        assert provider.on_pre_compress([]) == ""
+        provider.on_session_switch("s2")
+        provider.on_session_end([])
+        provider.shutdown()
+    finally:
+        answers.set()
+    assert time.monotonic() - began < 5
+    assert len(told) == 1
+    assert "has not answered" in told[0]
+
+
+def test_what_fails_after_nobody_waits_any_more_is_reported_all_the_same(begin, caplog):
+    provider = begin()
+    gate, over = threading.Event(), threading.Event()
+
+    def late():
+        gate.wait(30)
+        raise StoreError("cannot append: the disk is gone")
+
+    def failed(error):
+        provider.troubles.failed("on_turn_start", error)
+        over.set()
+
+    with pytest.raises(OptchatError, match="has not answered"):
+        hooks._within(0.01, late, failed)
+    gate.set()
+    assert over.wait(30)
+    assert "the disk is gone" in caplog.text
+
+
+def test_a_hook_that_is_waited_for_keeps_the_context_and_the_errors_of_its_caller():
+    which = contextvars.ContextVar("which")
+    which.set("mine")
+    assert hooks._within(5, which.get, pytest.fail) == "mine"
+    with pytest.raises(StoreError, match="full"):
+        hooks._within(5, lambda: (_ for _ in ()).throw(StoreError("full")), pytest.fail)
+
+
+def test_a_hook_works_also_while_the_interpreter_ends(monkeypatch):
+    def no_thread(_self):
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    monkeypatch.setattr(threading.Thread, "start", no_thread)
+    assert hooks._within(5, lambda: "done", pytest.fail) == "done"
 
 
 def test_a_trouble_is_over_when_every_hook_that_had_it_works(caplog):

@@ -43,13 +43,14 @@ _CONTINUES: Final = ("compression", "branch", "")
 class _Begun:
     """A turn this instance was told of, at ``time`` in seconds.
 
-    ``over``: its own list has come; ``undone``: the user has taken turns back since.
+    ``shown``: its own list is here; ``over``: and is logged; ``undone``: the user has taken turns back since.
     """
 
     token: str
     canon: str
     wordless: bool
     time: float
+    shown: bool = False
     over: bool = False
     undone: bool = False
 
@@ -111,16 +112,25 @@ class Capture:
             if self._early is not None and self._early.is_it(form):
                 token = self._early.token
             self._early = None
-            self._turns.append(_Begun(token, form, not text, seconds(date)))
+            turn = _Begun(token, form, not text, seconds(date))
+            self._turns.append(turn)
             del self._turns[:-_TURNS_KEPT]
             session = self.session
-        self._store.begin(Draft(token, session, what.text if text else None, date, author, self.owner, kind=what.kind))
+        draft = Draft(token, session, what.text if text else None, date, author, self.owner, kind=what.kind)
+        self._store.begin(draft)
+        if turn.shown:
+            # The disk took so long that the turn was over first: what its list brought is logged, and nobody looks for this any more.
+            with self._lock:
+                if turn.over:
+                    self._write_down(session, [replace(draft, text=None)])
 
     def turn_ended(self, messages: Sequence[object], user_content: str | None = None, author: str = "") -> None:
         """The turn is over; ``messages`` is the host's whole list, ``user_content`` what opened the turn."""
         with self._lock:
             items = self._reader.read(messages)
             turn = self._turn_of(items, user_content)
+            if turn is not None:
+                turn.shown = True
             self._take(items, turn, author=author)
             if turn is not None:
                 with self._turns_lock:

@@ -6,8 +6,10 @@ and once when it is over, the log likewise. Called by the provider.
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import logging
+import queue
 import threading
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -80,10 +82,11 @@ class Troubles:
             logger.debug("optchat: the host could not show a warning", exc_info=True)
 
 
-def hook(nothing: Callable[[], Any]) -> Callable[[_Method], _Method]:
+def hook(nothing: Callable[[], Any], within_s: float = 0.0) -> Callable[[_Method], _Method]:
     """A method the host calls. Whatever is raised in it stays with us, and the host gets what ``nothing()`` returns.
 
-    The method's object has its ``Troubles`` in an attribute ``troubles``.
+    ``within_s``: it gets that as well after so many seconds, and the method goes on by itself: a disk that hangs for a minute must
+    not hold up the user for a minute. 0: however long it takes. The method's object has its ``Troubles`` in an attribute ``troubles``.
     """
 
     def decorate(method: _Method) -> _Method:
@@ -91,7 +94,8 @@ def hook(nothing: Callable[[], Any]) -> Callable[[_Method], _Method]:
         @functools.wraps(method)
         def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
             try:
-                result = method(self, *args, **kwargs)
+                call = functools.partial(method, self, *args, **kwargs)
+                result = _within(within_s, call, lambda error: self.troubles.failed(method.__name__, error)) if within_s else call()
             except Exception as error:  # the user's turn goes on without memory
                 self.troubles.failed(method.__name__, error)
                 return nothing()
@@ -101,6 +105,45 @@ def hook(nothing: Callable[[], Any]) -> Callable[[_Method], _Method]:
         return cast("_Method", guarded)
 
     return decorate
+
+
+def _within(seconds: float, call: Callable[[], Any], failed_late: Callable[[Exception], None]) -> Any:
+    """What a call returns or raises; after so many seconds our own error, and the call goes on in its thread."""
+    came: queue.SimpleQueue[tuple[Any, Exception | None]] = queue.SimpleQueue()
+    mutex, given_up = threading.Lock(), False
+
+    def run() -> None:
+        result, failure = None, None
+        try:
+            result = call()
+        except Exception as error:  # handed to who waits, or reported below
+            failure = error
+        with mutex:
+            came.put((result, failure))
+            late = given_up
+        if late and failure is not None:
+            failed_late(failure)
+
+    # A copy of the context: hosts keep in it which profile they are at work for.
+    thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), name="optchat-hook", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # the interpreter is ending, or has no thread left to give: then here, for as long as it takes
+        return call()
+    try:
+        result, failure = came.get(timeout=seconds)
+    except queue.Empty:
+        with mutex:
+            given_up = came.empty()
+        if given_up:
+            raise OptchatError(
+                f"the memory has not answered for {seconds:g} s",
+                hint="The disk may be slow or hang; what was said is logged as soon as it answers",
+            ) from None
+        result, failure = came.get()
+    if failure is not None:
+        raise failure
+    return result
 
 
 def silence() -> None:

@@ -29,6 +29,11 @@ The memory keeps every message of this conversation word for word. Each line `id
 optchat_zoom(id, n) opens it again: where the summary leaves details out, let it name the address.
 """
 
+TURN_WAIT_S: Final = 2.0
+"""Longest a hook in the middle of a turn may take. All of them take milliseconds, unless the disk hangs."""
+END_WAIT_S: Final = 5.0
+"""Longest a hook between turns or at the end of a program may take; the host gives up on a ``prefetch`` after 8."""
+
 _LINE: Final = re.compile(r"^ {0,2}\d+\+\d+\|", re.MULTILINE)
 _said_unavailable = False
 
@@ -127,13 +132,13 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
 
     # -- on the path of a turn: these wait for nobody
 
-    @hook(silence)
+    @hook(silence, TURN_WAIT_S)
     def on_turn_start(self, turn_number: int, message: str, **kwargs: Any) -> None:  # noqa: ARG002 - the host's signature
         """Keep what the user said, before anything can go wrong with the turn."""
         if session := self._writing():
             session.capture().turn_started(message, author=str(kwargs.get("author_name") or kwargs.get("author_id") or session.author))
 
-    @hook(empty)
+    @hook(empty, END_WAIT_S)
     def prefetch(self, query: str, *, session_id: str = "") -> str:
         """What the model is shown before it answers. Older hosts give no session id."""
         session = self._session
@@ -192,13 +197,13 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
             session.record()
             self.troubles.mention(session.memory().warnings)
 
-    @hook(silence)
+    @hook(silence, TURN_WAIT_S)
     def on_delegation(self, task: str, result: str, *, child_session_id: str = "", **kwargs: Any) -> None:  # noqa: ARG002
         """Log what a subagent was asked and what it reported."""
         if session := self._writing():
             session.record("work", f"{task}\n\n{result}")
 
-    @hook(silence)
+    @hook(silence, TURN_WAIT_S)
     def on_memory_write(self, action: str, target: str, content: str, metadata: dict[str, Any] | None = None) -> None:
         """Log what the host's own memory tool put down, replaced or struck."""
         if session := self._writing():
@@ -206,7 +211,7 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
 
     # -- the list changes, or the session
 
-    @hook(empty)
+    @hook(empty, END_WAIT_S)
     def on_pre_compress(self, messages: list[dict[str, Any]]) -> str:
         """Log what is still missing, and hand the host the lines of what is about to go, so that its summary can point to them."""
         session = self._writing()
@@ -216,7 +221,7 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
         lines = session.lines(PRE_COMPRESS_CHARS - len(PRE_COMPRESS_HEAD))
         return PRE_COMPRESS_HEAD + lines if lines else ""
 
-    @hook(silence)
+    @hook(silence, END_WAIT_S)
     def on_session_switch(
         self, new_session_id: str, *, parent_session_id: str = "", reset: bool = False, rewound: bool = False, reason: str = "", **_: Any
     ) -> None:
@@ -232,14 +237,14 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
             _follow_list(session.memory(), parent or old, session.id, rewound=rewound, reason=reason)
             session.capture().switched(session.id, parent=parent, reset=reset, rewound=rewound, reason=reason)
 
-    @hook(silence)
+    @hook(silence, END_WAIT_S)
     def on_session_end(self, messages: list[dict[str, Any]]) -> None:
         """Log what is still missing. The session may go on: the host also calls this at a compression."""
         if session := self._writing():
             session.capture().ended(messages)
             session.record()
 
-    @hook(silence)
+    @hook(silence, END_WAIT_S)
     def shutdown(self) -> None:
         """Log what no list has shown, and give the memory back."""
         session, self._session = self._session, None
