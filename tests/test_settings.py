@@ -70,6 +70,14 @@ def test_a_warning_names_the_whole_range(key):
         assert str(bound) in warning
 
 
+@pytest.mark.parametrize(("key", "value"), [("platforms_off", "telegram"), ("view_budget_chars", 5), ("memory_mode", "both"), ("search_tool", "x")])
+def test_a_warning_speaks_of_the_file_and_not_of_the_types_of_this_program(key, value):
+    warning = read_settings({key: value})[1][0]
+    assert f"not {value!r}; the default {json.dumps(DEFAULTS[key])} is in force" in warning
+    assert "Input" not in warning
+    assert "tuple" not in warning
+
+
 @pytest.mark.parametrize(("key", "bounds"), RANGES.items())
 def test_the_ends_of_a_range_belong_to_it(key, bounds):
     for value in bounds:

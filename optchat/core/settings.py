@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -70,15 +71,19 @@ def read_settings(raw: object) -> tuple[Settings, list[str]]:
         for fault in error.errors():
             key = str(fault["loc"][0])
             if key in values:
-                warnings.append(_warning(key, ".".join(map(str, fault["loc"])), fault["msg"], fault["input"]))
+                warnings.append(_warning(key, fault["loc"], fault["msg"], fault["input"]))
                 del values[key]
     return Settings(**values), warnings
 
 
-def _warning(key: str, where: str, reason: str, found: object) -> str:
+def _warning(key: str, place: tuple[int | str, ...], reason: str, found: object) -> str:
+    """What was found where, what may stand there, and what is in force. ``reason``, pydantic's own, is only needed inside of a value."""
     default = Settings.model_fields[key].get_default()
-    shown = default.model_dump() if isinstance(default, BaseModel) else default
-    return f"{_name(where)}: {reason} (allowed: {_allowed(key)}; found {repr(found)[:_FOUND_CHARS]}); the default {shown!r} is in force"
+    # As it would stand in the file: the default of a list is a tuple here.
+    shown = json.dumps(default.model_dump() if isinstance(default, BaseModel) else default)
+    where, what = _name(".".join(map(str, place))), repr(found)[:_FOUND_CHARS]
+    wrong = f"must be {_allowed(key)}, not {what}" if len(place) == 1 else f"{reason} (allowed: {_allowed(key)}; found {what})"
+    return f"{where}: {wrong}; the default {shown} is in force"
 
 
 def _name(key: str) -> str:
@@ -92,7 +97,7 @@ def _allowed(key: str) -> str:
     if "minimum" in facts:
         return f"{facts['minimum']} to {facts['maximum']}" if "maximum" in facts else f"{facts['minimum']} or more"
     if "enum" in facts:
-        return ", ".join(facts["enum"])
+        return "one of " + ", ".join(facts["enum"])
     if facts.get("type") == "array":
         return "a list of " + ", ".join(facts["items"].get("enum", ["texts"]))
     return "true or false" if facts.get("type") == "boolean" else f"an object with {', '.join(RetainPreFilter.model_fields)}"
