@@ -132,7 +132,7 @@ class Growth:
         """What ``Memory.status`` tells of it."""
         # Who only asks may not have the model that another process has.
         local = self._settings.summarizer == "local" or not self._settings.compact_enabled
-        backlog = 0 if local else self._store.read(lambda index: index.waiting(Cost.MODEL))
+        backlog = 0 if local else self._backlog(messages)
         name = self._model.name if self._model else ""
         model = self._usage.facts(name=name, backlog=backlog, jobs=self._settings.compact_jobs, messages=messages)
         if local:
@@ -147,6 +147,14 @@ class Growth:
         }
 
     # -- inside
+
+    def _backlog(self, messages: int) -> int:
+        """Lines a model has still to write. Those that can be written now, and the merges above them, which cost as much again."""
+        read = self._store.read
+        if not read(lambda index: index.waiting(Cost.MODEL)):
+            return 0
+        missing = _whole(messages) - read(lambda index: index.count("nodes"))
+        return max(1, missing - sum(read(lambda index, c=cost: index.waiting(c)) for cost in CHEAP))  # type: ignore[misc]
 
     def _context(self) -> Context | None:
         if self._model is None:
@@ -227,5 +235,9 @@ class _Reporter:
             return
         self._next = now + 0.2
         total = self._store.total()
-        expected = sum(total >> level for level in range(total.bit_length()))
-        self._progress("lines", self._store.read(lambda index: index.count("nodes")), expected)
+        self._progress("lines", self._store.read(lambda index: index.count("nodes")), _whole(total))
+
+
+def _whole(total: int) -> int:
+    """The nodes of a whole tree over so many messages."""
+    return sum(total >> level for level in range(total.bit_length()))
