@@ -213,17 +213,19 @@ def test_a_thread_that_died_is_started_again_by_the_next_message(run):
 
     threading.excepthook, hook = (lambda _args: None), threading.excepthook
     try:
-        work.failing["version"] = Gone()
+        work.failing["version"] = Gone("it was ended from outside")
         one.nudge()
-        work.failing["take"] = Gone()
+        work.failing["take"] = Gone("it was ended from outside")
         until(lambda: not one._thread.is_alive())
     finally:
         threading.excepthook = hook
+    assert "ended from outside" in one.last_error
     work.failing.clear()
     assert not one.owner
     work.jobs = [leaf(0)]
     one.nudge()
     until(lambda: work.built)
+    until(lambda: not one.last_error)
 
 
 # -- resting

@@ -201,6 +201,9 @@ class Compactor:
                     self.failures += 1
                     self._pause(RETRY_S[min(self.failures, len(RETRY_S)) - 1])
                     continue
+                except BaseException as error:  # the thread ends; till the next message starts another, only this says why
+                    self._report(error)
+                    raise
                 self._sleep(max(LEAST_S, min(POLL_S, self._due_in())))
         finally:
             if self.owner:
@@ -255,7 +258,7 @@ class Compactor:
             with self._wake:
                 self._wake.wait(rest)
 
-    def _report(self, error: Exception) -> None:
+    def _report(self, error: BaseException) -> None:
         text = f"{error}" if str(error) else type(error).__name__
         if text != self.last_error:
             logger.warning("optchat: building lines failed and is tried again: %s", text, exc_info=not self.last_error)
