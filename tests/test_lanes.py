@@ -167,6 +167,19 @@ def test_lines_after_one_that_fails_go_on_until_eight_are_missing():
     assert all(Place(0, k) in world.built for k in range(1, 16))
 
 
+def test_a_model_that_cannot_do_it_at_all_is_not_asked_five_times_for_each_line():
+    world = World(leaves=64)
+    world.answers = {Place(level, k): Outcome(reasons=("it answers the message",)) for level in range(7) for k in range(64)}
+    world.go_on()
+    assert len(world.built) == 127
+    assert len(world.tried) <= 127 + 2 * module.HOPELESS
+    assert "answers the message" in world.lanes.last_error
+    world.leaves = 128
+    world.answers = {Place(0, 70): Outcome(reasons=("no",))}
+    world.go_on()
+    assert world.tried.count(Place(0, 70)) == module.TRIES
+
+
 def test_a_line_that_cannot_be_had_at_all_is_made_here_at_once():
     world = World(leaves=2)
     world.answers[Place(0, 1)] = Outcome(reasons=("it invents abc1234",), final=True)

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 TRIES: Final = 5
 """Attempts at one line; each is one conversation of at most five calls."""
+HOPELESS: Final = 20
+"""After so many attempts in a row that gave no line, there is one for each line until one does: a model that cannot do it at all would
+else spend a day's tokens on two dozen lines."""
 RETRY_S: Final = 10.0
 PAUSES_S: Final = (10.0, 20.0, 40.0, 80.0, 160.0, 300.0)
 """Between two looks for a model that was down."""
@@ -125,6 +128,7 @@ class Lanes:
         self.paused = ""
         self.last_error = ""
         self.refused = 0
+        self._refused_in_a_row = 0
 
     @property
     def busy(self) -> bool:
@@ -263,9 +267,10 @@ class Lanes:
             self._resume()
         if came.text:
             self._failed.pop(job.place, None)
-            self.last_error = ""
+            self.last_error, self._refused_in_a_row = "", 0
             return job.node(came.text, "model")
         self.refused += 1
+        self._refused_in_a_row += 1
         self.last_error = f"line {job.place.address}: {'; '.join(came.reasons) or 'the model wrote nothing that could be kept'}"
         return self._missed(job, now, final=came.final)
 
@@ -284,7 +289,7 @@ class Lanes:
             self._in_vain[job.place] = ANEW if final else self._in_vain.get(job.place, 0) + 1
             return None
         tries = self._tries(job.place) + 1
-        if tries < TRIES and not final:
+        if tries < (TRIES if self._refused_in_a_row < HOPELESS else 1) and not final:
             self._failed[job.place] = _Failed(tries, now + RETRY_S)
             return None
         self._failed.pop(job.place, None)
