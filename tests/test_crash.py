@@ -18,7 +18,7 @@ from optchat.core.errors import OptchatError, StoreError
 from optchat.core.records import Entry
 from optchat.memory import Memory
 from optchat.storage import files
-from optchat.storage.capture import CaptureLog
+from optchat.storage.notes import NoteLog
 from optchat.storage.store import Store
 
 FAULTS = {
@@ -277,12 +277,12 @@ def take_out_the_sync_of_names(patch):
 
 
 def take_out_the_order_of_notes(patch):
-    def early(self, notes, real=CaptureLog._append):
+    def early(self, notes, real=NoteLog._append):
         for path in self._log.directory.glob("pending-*.jsonl"):
             path.unlink()
         real(self, notes)
 
-    patch.setattr(CaptureLog, "_append", early)
+    patch.setattr(NoteLog, "_append", early)
 
 
 SAFEGUARDS = [

@@ -28,7 +28,7 @@ from damage import (
 from soundness import assert_sound, index_says
 
 from optchat import cli
-from optchat.core.captureline import decode_note, encode_note
+from optchat.core.notes import decode_note, encode_note
 from optchat.core.oddities import is_cut
 from optchat.core.records import BadLineError, Entry, Message, Node, decode_message, decode_node, encode_message, encode_node
 from optchat.memory import Memory

@@ -11,9 +11,9 @@ import pytest
 from children import Child
 
 from optchat.capture.store import Batch
-from optchat.core.captureline import decode_note, encode_note
 from optchat.core.drafts import Draft
 from optchat.core.errors import StoreError
+from optchat.core.notes import decode_note, encode_note
 from optchat.core.records import BadLineError, Entry
 from optchat.core.transcript import Bind
 
@@ -202,7 +202,7 @@ def test_what_a_living_process_jotted_down_is_left_to_it(disk, root):
 def test_a_batch_is_kept_aside_while_the_lock_is_stuck_and_logged_once_it_is_free(memory, disk, root, opened, monkeypatch):
     other = opened()
     mark = disk.news("s1", None).mark
-    monkeypatch.setattr("optchat.storage.capture.LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr("optchat.storage.notes.LOCK_WAIT_S", 0.05)
     with other._store.locked():
         assert disk.commit("s1", Batch([Entry(kind="user", text="kept aside", session="s1")]), mark)
     assert any("lock" in warning for warning in memory.warnings)
@@ -218,7 +218,7 @@ def test_a_batch_is_kept_aside_while_the_lock_is_stuck_and_logged_once_it_is_fre
 def test_a_batch_kept_aside_is_not_logged_again_when_its_list_has_brought_it(memory, disk, opened, monkeypatch):
     other = opened()
     mark = disk.news("s1", None).mark
-    monkeypatch.setattr("optchat.storage.capture.LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr("optchat.storage.notes.LOCK_WAIT_S", 0.05)
     entry = Entry(kind="user", text="kept aside", session="s1")
     with other._store.locked():
         disk.commit("s1", Batch([entry]), mark)
@@ -233,7 +233,7 @@ def test_a_batch_of_a_dead_process_is_logged_by_the_next_except_for_what_has_com
         Child(
             """
         from optchat.capture.store import Batch
-        import optchat.storage.capture as capture
+        import optchat.storage.notes as capture
         capture.LOCK_WAIT_S = 0.05
         memory = Memory.open(Path(sys.argv[1]), Settings(), compact=False)
         store = memory.capture_store()

@@ -325,7 +325,7 @@ def test_a_lock_held_by_a_process_that_hangs_is_said_in_time_and_costs_nothing(o
 
 def test_what_was_kept_aside_is_logged_when_its_process_leaves(opened, root, monkeypatch):
     memory, other = opened(), opened()
-    monkeypatch.setattr("optchat.storage.capture.LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr("optchat.storage.notes.LOCK_WAIT_S", 0.05)
     capture = Capture(memory.capture_store(), session="s1")
     with other._store.locked():
         capture.turn_started("ask 1")

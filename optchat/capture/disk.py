@@ -1,6 +1,6 @@
 """Capture's store on the real disk: the message log, and the notes beside it.
 
-Joins ``storage/store.py`` and ``storage/capture.py`` into what ``Capture`` asks for. One per memory; safe to use from several threads.
+Joins ``storage/store.py`` and ``storage/notes.py`` into what ``Capture`` asks for. One per memory; safe to use from several threads.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .store import News
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..storage.capture import CaptureLog
+    from ..storage.notes import NoteLog
     from ..storage.store import Store
     from .store import Batch
 
@@ -39,7 +39,7 @@ class Mark(NamedTuple):
 class DiskStore:
     """What ``CaptureStore`` promises, durable and shared between processes."""
 
-    def __init__(self, store: Store, notes: CaptureLog, warn: Callable[[str], None]) -> None:
+    def __init__(self, store: Store, notes: NoteLog, warn: Callable[[str], None]) -> None:
         """``warn`` is told, in words for the user, when something could not be written in time."""
         self._store = store
         self._notes = notes

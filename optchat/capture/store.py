@@ -1,4 +1,4 @@
-"""What capture needs of the disk. ``storage/capture.py`` is the real one; tests bring a simple one of their own."""
+"""What capture needs of the disk, as a protocol. ``disk.py`` is the real one; tests bring a simple one of their own."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Files to import, as a stream of items: what a file is, told by its content and never by its name, and the readers of line files.
 
-A source reads, it does not judge: whether an entry is new is for ``imports.py``. The reader of Hermes' database is ``database.py``.
+A source reads, it does not judge: whether an entry is new is for ``imports.py``. The reader of Hermes' database is ``statedb.py``.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def open_source(path: Path) -> Source:
     except OSError as error:
         raise SourceError(f"cannot import: {error.strerror or error}", path=path, hint="Make it readable, or import a copy") from error
     if head.startswith(_SQLITE_HEAD):
-        from .database import HermesDatabase
+        from .statedb import HermesDatabase
 
         return HermesDatabase(path)
     _refuse_unreadable(path, head)

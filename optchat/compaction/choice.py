@@ -10,8 +10,8 @@ from bisect import bisect_left, insort
 from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple
 
+from .clauses import STEPS
 from .items import NAME_WEIGHT, Item, Segment, Window, Words
-from .sources import STEPS
 
 _WORTH: Final = {"user": 3.0, "note": 2.2, "work": 1.8, "talk": 1.4, "echo": 0.6, "tool": 0.6}
 """The user's own words first, tool steps last."""

@@ -2,7 +2,7 @@
 
 An item is one message's share of a line: a kind and its text. A segment is one clause of it; a window is a run of whole words of
 a segment. All items of a line share one list of words, because weighing them at once is what makes a line fast. Does not choose
-between segments (``choice.py``) nor know shapes of sources (``sources.py``).
+between segments (``choice.py``) nor know shapes of sources (``clauses.py``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What one word is worth in a line, without a corpus: its shape, and short lists of words in a dozen languages.
 
 A later search looks for rare words, so names, numbers, paths and identifiers weigh most and the glue of a sentence next to
-nothing. Holds the lists and the weights; knows nothing of items or limits. Called by ``items.py`` and ``sources.py``.
+nothing. Holds the lists and the weights; knows nothing of items or limits. Called by ``items.py`` and ``clauses.py``.
 """
 
 from __future__ import annotations

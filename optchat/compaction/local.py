@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Final
 
 from ..core.records import KINDS, clean
 from .choice import Choice, Taken
+from .clauses import read
 from .items import GAP
 from .plain import clip, plain
-from .sources import read
 
 if TYPE_CHECKING:
     from ..core.records import Node

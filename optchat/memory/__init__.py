@@ -29,7 +29,7 @@ from ..recall.live import LiveView
 from ..recall.recall import Recall
 from ..recall.search import hits
 from ..storage import check, forks, reads
-from ..storage.capture import CaptureLog
+from ..storage.notes import NoteLog
 from ..storage.search import Search
 from ..storage.store import Store
 from ..storage.upkeep import LOCK_WAIT_S
@@ -79,7 +79,7 @@ class Memory:
         except BaseException:
             self._store.close()
             raise
-        self._notes = CaptureLog(self._store)
+        self._notes = NoteLog(self._store)
         self._added = Added(AddedNotes(self._notes))
         self.ledger = Ledger(ShownNotes(self._notes), self._added)
         awaited = costs_built(settings, model=model is not None)

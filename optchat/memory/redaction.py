@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from ..storage.capture import CaptureLog
+    from ..storage.notes import NoteLog
     from ..storage.search import Search
     from ..storage.store import Store
     from .mark import LogMark
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def redact(id_: int, store: Store, notes: CaptureLog, search: Search, *, mark: LogMark, views: Iterable[Path]) -> dict[str, Any]:
+def redact(id_: int, store: Store, notes: NoteLog, search: Search, *, mark: LogMark, views: Iterable[Path]) -> dict[str, Any]:
     """Take the words of message ``id_`` out of every file of the memory, and say what was done, as JSON-able facts.
 
     ``mark``: what ``search`` tells the log by. ``views``: files of saved views.

@@ -20,7 +20,7 @@ from .added import Standing
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ..storage.capture import CaptureLog
+    from ..storage.notes import NoteLog
     from .added import Added
 
 PROOF_WAIT_S: Final = 0.3
@@ -53,7 +53,7 @@ class ShownLog(Protocol):
 class ShownNotes:
     """The ledger's share of the notes on disk."""
 
-    def __init__(self, notes: CaptureLog) -> None:
+    def __init__(self, notes: NoteLog) -> None:
         self._notes = notes
 
     def shown(self, session: str) -> Shown | None:
@@ -73,7 +73,7 @@ class ShownNotes:
 class AddedNotes:
     """The share of the notes on disk of what later turns have added."""
 
-    def __init__(self, notes: CaptureLog) -> None:
+    def __init__(self, notes: NoteLog) -> None:
         self._notes = notes
 
     def added(self, session: str) -> Standing:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..core.records import Message, Node
-    from .capture import CaptureLog
     from .log import DayLog
+    from .notes import NoteLog
     from .reads import Piece
     from .search import Search
     from .store import Store
@@ -45,7 +45,7 @@ def check(
     views: Sequence[Path],
     progress: Callable[[str, int, int], None] | None = None,
     *,
-    notes: CaptureLog,
+    notes: NoteLog,
     usage: tuple[Path, Callable[[bytes], object]] | None = None,
 ) -> dict[str, Any]:
     """Counts, damage to the truth, disagreements of derived files, and notes on what is odd but harmless.

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from ..core.captureline import LATEST_ONLY, decode_note, encode_note, key_of
+from ..core.notes import LATEST_ONLY, decode_note, encode_note, key_of
 from ..core.oddities import is_cut
 from ..core.records import BadLineError
 from . import reads
-from .capture import SHORTER
 from .index import TURN
+from .notes import SHORTER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -21,9 +21,9 @@ from .rows import MessageRow
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from .capture import CaptureLog
     from .index import Index
     from .log import DayLog
+    from .notes import NoteLog
     from .store import Store
 
 _TELLING: Final = 8
@@ -33,7 +33,7 @@ _TELLING: Final = 8
 class Redactor:
     """The redaction of one message. ``others``: other messages that hold the same words; ``noted``: the log says it was redacted."""
 
-    def __init__(self, store: Store, notes: CaptureLog, id_: int) -> None:
+    def __init__(self, store: Store, notes: NoteLog, id_: int) -> None:
         self.id = id_
         self.message: Message | None = None
         self.others: list[int] = []

@@ -31,8 +31,11 @@ if TYPE_CHECKING:
     from .rows import State
 
 LOCK_WAIT_S: Final = 5.0
+"""Longest anybody waits for the write lock, unless asked to wait less. A turn that did not get it is kept aside (``notes.py``)."""
 _OPEN_WAIT_S: Final = 1.0
+"""The same while the index is opened, which also goes on without the lock."""
 _AFTER_MAX: Final = 1 << 20
+"""Bytes read behind the newest message that the index knows, to see whether the file holds a newer one."""
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)

@@ -13,14 +13,15 @@ import secrets
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
-from ..core.captureline import LATEST_ONLY, decode_note, encode_note, key_of
 from ..core.errors import LockTimeoutError, OptchatError
+from ..core.notes import LATEST_ONLY, decode_note, encode_note, key_of
 from ..core.records import BadLineError, Entry, clean
 from ..core.redaction import blank, is_blank
 from . import files, forks, reads
 from .database import DamagedError
 from .index import TURN
 from .log import DayLog, names_near
+from .upkeep import LOCK_WAIT_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,11 +37,9 @@ Note = dict[str, Any]
 SHORTER: Final = "is gone or shorter than it was"
 _PENDING: Final = "pending-"
 _CLOSE_WAIT_S: Final = 1.0
-LOCK_WAIT_S: Final = 5.0
-"""Longest a turn waits to be logged; then it is kept aside."""
 
 
-class CaptureLog:
+class NoteLog:
     """The notes of one memory."""
 
     def __init__(self, store: Store) -> None:
@@ -280,7 +279,7 @@ class CaptureLog:
         names = {*known, *self._log.sizes()} if everything or not known else {*names_near(self._store.clock()), max(known)}
         sizes = {name: self._log.size(name) for name in sorted(names)}
         if shorter := [name for name, size in sizes.items() if size < known.get(name, 0)]:
-            self._store.mistrust("a file in capture/ is gone or shorter than it was")
+            self._store.mistrust(f"a file in capture/ {SHORTER}")
             # Nothing else would ever show it: notes have neither numbers nor lines that stand on them.
             for name in shorter:
                 self._store.tell_index(lambda index, day=name: index.note_damage("capture", day, sizes[day], SHORTER))  # type: ignore[misc]
