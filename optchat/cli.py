@@ -11,6 +11,7 @@ import contextlib
 import json
 import logging
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,9 +78,16 @@ def register_cli(parser: argparse.ArgumentParser) -> None:
 
 
 def optchat_command(args: argparse.Namespace) -> int:
-    """Run a command inside Hermes, which has parsed it and calls this by its name; its exit status."""
+    """Run a command inside Hermes, which has parsed it and calls this by its name; its exit status.
+
+    Raises:
+        SystemExit: it is not 0. Older hosts drop what a command returns, and a script would go on after one that failed.
+
+    """
     args.in_hermes = True
-    return _run(args)
+    if status := _run(args):
+        raise SystemExit(status)
+    return status
 
 
 def _run(args: argparse.Namespace) -> int:
@@ -91,7 +99,7 @@ def _run(args: argparse.Namespace) -> int:
     try:
         action = ACTIONS.get(getattr(args, "optchat_action", None) or "")
         if action is None:
-            _complain("no command given. Run: optchat --help")
+            _complain(f"no command given. Run: {_program(args)} --help")
             return EXIT_USAGE
         status = action(args)
         if sys.stdout is not None:
@@ -154,10 +162,24 @@ def _drop_stdout() -> None:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return number
+    # What int() takes beyond this, "1_0" or " 7", nobody means; and its own complaint would name this function.
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a number from 1 on, not {text!r}")
+    return int(text)
+
+
+def _program(args: argparse.Namespace) -> str:
+    """What the user types before a command. Advice that names a program this shell does not know would be none."""
+    if getattr(args, "in_hermes", False):
+        return "hermes optchat"
+    as_module = Path(sys.argv[0]).parts[-2:] == (__package__, "__main__.py")
+    return f"{shlex.quote(sys.executable)} -m optchat" if as_module else "optchat"
+
+
+def _typed(args: argparse.Namespace) -> Callable[[str], str]:
+    """From a command to all that has to be typed for it, in this shell and for this memory."""
+    home = f" --home {shlex.quote(args.home)}" if args.home else ""
+    return lambda command: f"{_program(args)} {command}{home}"
 
 
 def home_of(args: argparse.Namespace) -> Path:
@@ -175,8 +197,8 @@ def _open(args: argparse.Namespace, *, bars: Bars, create: bool = False) -> Memo
     if create and named and not home.is_dir():
         raise StoreError("there is no such Hermes home", path=home, hint=f"Run: mkdir -p '{home}', or name another with --home")
     if not create and not (root / "main").is_dir():
-        start = f"It begins with the first message in Hermes, or with: optchat import FILE --home '{home}'"
-        raise StoreError(f"there is no memory in {home} yet", path=home, hint=f"{start}. To see one: optchat demo")
+        start = f"It begins with the first message in Hermes, or with: {_typed(args)('import FILE')}"
+        raise StoreError(f"there is no memory in {home} yet", path=home, hint=f"{start}. To see one: {_program(args)} demo")
     from .memory import Memory
 
     memory = Memory.open(root, compact=False, progress=bars, model=_model(args, root))
@@ -206,7 +228,7 @@ def _status(args: argparse.Namespace) -> int:
 
     with Bars() as bars, _open(args, bars=bars) as memory:
         facts = memory.status()
-    _facts(args, facts, status_text(facts))
+    _facts(args, facts, status_text(facts, _typed(args)))
     return 0
 
 
@@ -230,10 +252,15 @@ def _zoom(args: argparse.Namespace) -> int:
 
 def _date(args: argparse.Namespace) -> int:
     from .commands.progress import Bars
+    from .commands.show import date_facts
+    from .core.tree import parse_address
 
+    address = _address(args.address)
     with Bars() as bars, _open(args, bars=bars) as memory:
-        text = memory.date(_address(args.address))
-    _facts(args, {"address": _address(args.address), "date": text}, text)
+        text = memory.date(address)
+        place = parse_address(address, total=memory.status()["messages"])
+        ends = {id_: memory.message(id_) for id_ in (place.first, place.end - 1)}
+    _facts(args, date_facts(address, ends), text)
     return 0
 
 
@@ -251,7 +278,7 @@ def _search(args: argparse.Namespace) -> int:
         hits = memory.search(query, limit=args.limit, newest=args.newest)
         behind = memory.status()["full_text_behind"]
     if behind:
-        _complain(f"{behind:,} of the newest messages cannot be found yet. To make them searchable: optchat compact")
+        _complain(f"{behind:,} of the newest messages cannot be found yet. To make them searchable: {_typed(args)('compact')}")
     _facts(args, hits_facts(query, hits), hits_text(query, hits))
     return 0
 
@@ -264,21 +291,21 @@ def _import(args: argparse.Namespace) -> int:
     source = open_source(Path(args.file).expanduser())
     with Bars() as bars, _open(args, bars=bars, create=True) as memory:
         report = import_source(memory, source, bars)
-    _facts(args, report.facts(), report.text())
+    _facts(args, report.facts(), report.text(_typed(args)))
     return 0 if report.usable else EXIT_ERROR
 
 
 def _compact(args: argparse.Namespace) -> int:
     from .commands.progress import Bars
-    from .commands.show import compacted_text
+    from .commands.show import compacted_facts, compacted_text
 
     # Without the thread: it would begin before the lines there were are counted.
     with Bars() as bars, _open(args, bars=bars) as memory:
         before = memory.status()
         done = memory.settle(progress=bars)
         after = memory.status()
-    facts = {"built": after["lines_built"] - before["lines_built"], "complete": done, "lines": after["lines_built"]}
-    _facts(args, facts, compacted_text(facts, after))
+    facts = compacted_facts(before, after, complete=done)
+    _facts(args, facts, compacted_text(facts, _typed(args)))
     return 0 if done else EXIT_ERROR
 
 
@@ -305,7 +332,7 @@ def _redact(args: argparse.Namespace) -> int:
                 _complain("nothing was changed. To redact without being asked: --yes")
                 return EXIT_ERROR
         facts = memory.redact(address)
-    _facts(args, facts, redacted_text(facts))
+    _facts(args, facts, redacted_text(facts, _typed(args)))
     return EXIT_ERROR if facts["left_in"] else 0
 
 
@@ -321,7 +348,7 @@ def _answer(question: str) -> str:
 def _demo(args: argparse.Namespace) -> int:
     from .commands.demo import run_demo
 
-    return run_demo(Path(args.home).expanduser() if args.home else None, keep=args.keep, out=print)
+    return run_demo(Path(args.home).expanduser() if args.home else None, keep=args.keep, out=print, program=_program(args))
 
 
 ACTIONS: dict[str, Callable[[argparse.Namespace], int]] = {

@@ -83,7 +83,9 @@ def test_wrong_usage_ends_with_status_2(args, capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main(args)
     assert ended.value.code == 2
-    assert "usage:" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "usage:" in err
+    assert "_positive" not in err, "a name of the code tells a user nothing"
 
 
 def test_no_command_shows_the_help_and_ends_with_status_2(capsys):
@@ -98,8 +100,37 @@ def test_a_host_can_take_the_commands_into_a_parser_of_its_own(home, capsys):
     cli.register_cli(plugin)
     assert cli.optchat_command(parser.parse_args(["optchat", "date", "0", "--home", str(home)])) == 0
     assert "2026-03-02T09:00:00+01:00" in capsys.readouterr().out
-    assert cli.optchat_command(parser.parse_args(["optchat"])) == 2
-    one_line(capsys.readouterr().err)
+    one_line(in_hermes(capsys, 2)[1])
+
+
+def in_hermes(capsys, status, *args):
+    """What a command prints that is run inside Hermes and ends with this status: an older host ends with 0 whatever it returns."""
+    parser = argparse.ArgumentParser(prog="hermes optchat")
+    cli.register_cli(parser)
+    parsed = parser.parse_args([str(arg) for arg in args])
+    if status == 0:
+        assert cli.optchat_command(parsed) == 0
+    else:
+        with pytest.raises(SystemExit) as ended:
+            cli.optchat_command(parsed)
+        assert ended.value.code == status
+    return capsys.readouterr()
+
+
+def test_advice_names_the_program_the_user_has_and_the_memory_it_is_about(tmp_path, capsys):
+    source, home = tmp_path / "talk.jsonl", tmp_path / "another home"
+    home.mkdir()
+    source.write_text('{"role": "user", "content": "hello"}')
+    here, there, module = "optchat compact --home", "hermes optchat compact --home", f"{sys.executable} -m optchat compact --home"
+
+    assert "Run: hermes optchat --help" in in_hermes(capsys, 2).err
+    assert "To see one: hermes optchat demo" in in_hermes(capsys, 1, "status", "--home", home).err
+    assert f"now: {there} '{home}'" in in_hermes(capsys, 0, "import", source, "--home", home).out
+    assert f"now: {there} '{home}'" in in_hermes(capsys, 0, "status", "--home", home).out
+    assert f"searchable: {there} '{home}'" in in_hermes(capsys, 0, "search", "hello", "--home", home).err
+    assert f"now: {here} '{home}'" in in_process(capsys, "status", "--home", home)[1]
+    assert f"now: {module} '{home}'" in optchat("status", "--home", home).stdout
+    assert optchat("status", env={"HERMES_HOME": str(home)}).stdout.endswith(" -m optchat compact\n")
 
 
 def test_importing_the_command_line_loads_nothing_but_the_standard_library():
@@ -153,6 +184,31 @@ def test_status_tells_what_the_model_costs_and_why_it_rests(home, capsys):
     assert rows["calls"] == "2 today, 2 in all"
     assert "tokens today 1,200 in (800 from a cache), 30 out" in out
     assert "paused: cannot use small-1: its account has no credit left" in rows["model"]
+    advice = [row for row in out.splitlines() if row.startswith("!") and "hermes optchat compact" in row]
+    assert len(advice) == 1
+    assert "auxiliary.optchat_compact" in advice[0]
+    assert '"summarizer": "local"' in advice[0]
+
+
+def test_what_a_model_refused_before_it_came_back_is_told_and_is_no_complaint(home, capsys):
+    down = []
+
+    def ask(request, other):
+        if not down:
+            down.append(request)
+            raise ModelDownError("cannot use small-1: its account has no credit left")
+        return Reply("user: word after word", tokens_in=12, tokens_out=3)
+
+    for _ in range(2):
+        with Memory.open(home / "optchat", Settings(summarizer="model"), compact=False, model=Model("small-1", ask)) as memory:
+            memory.record([Entry(kind="user", text="word " * 300, session="s9")])
+            memory.settle(5)
+
+    _, out, _ = in_process(capsys, "status", "--home", home)
+
+    assert "\nmodel        ready\n" in out
+    assert "\nlast error   cannot use small-1: its account has no credit left" in out
+    assert "! last error" not in out
 
 
 def test_outside_of_hermes_a_line_only_a_model_may_write_waits_and_compact_says_so(tmp_path, capsys):
@@ -163,6 +219,8 @@ def test_outside_of_hermes_a_line_only_a_model_may_write_waits_and_compact_says_
     status, out, _ = in_process(capsys, "compact", "--home", tmp_path)
 
     assert (status, "built 1 line; 1 still wait: no model can be reached from here" in out) == (1, True)
+    facts = json.loads(in_process(capsys, "compact", "--json", "--home", tmp_path)[1])
+    assert (facts["complete"], facts["waiting"], facts["reason"].partition(";")[0]) == (False, 1, "no model can be reached from here")
     assert "hermes optchat compact" in in_process(capsys, "status", "--home", tmp_path)[1]
 
 
@@ -215,7 +273,10 @@ def test_date_says_when_by_whom_and_where(home, capsys):
     for part in ("2026-03-02T09:00:00+01:00", "s1", "Ann", "telegram"):
         assert part in out
     status, out, _ = in_process(capsys, "date", "0", "--json", "--home", home)
-    assert json.loads(out)["address"] == "0"
+    first = {"id": 0, "date": "2026-03-02T09:00:00+01:00", "kind": "user", "session": "s1", "author": "Ann", "platform": "telegram", "tool": None}
+    assert json.loads(out) == {"address": "0", "messages": [first]}
+    status, out, _ = in_process(capsys, "date", "8+2", "--json", "--home", home)
+    assert [(message["id"], message["tool"]) for message in json.loads(out)["messages"]] == [(8, "terminal"), (9, None)]
 
 
 def test_search_prints_one_line_a_hit_that_zoom_takes(home, capsys):
@@ -258,7 +319,7 @@ def test_import_compact_and_check_follow_one_another(tmp_path, capsys):
     status, out, _ = in_process(capsys, "compact", "--home", tmp_path)
     assert (status, out) == (0, "built 3 lines; all 3 lines are there\n")
     status, out, _ = in_process(capsys, "compact", "--json", "--home", tmp_path)
-    assert json.loads(out) == {"built": 0, "complete": True, "lines": 3}
+    assert json.loads(out) == {"built": 0, "complete": True, "lines": 3, "waiting": 0, "reason": ""}
     status, out, _ = in_process(capsys, "check", "--home", tmp_path)
     assert (status, "no damage" in out) == (0, True)
 

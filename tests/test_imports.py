@@ -147,7 +147,7 @@ def test_what_cannot_be_read_is_counted_and_the_first_faults_are_named(memory, t
     assert (report.added, report.unreadable, dict(report.left_out)) == (1, 9, {"system rows": 1})
     assert report.usable
     assert report.faults == [f"line {number} is not JSON" for number in range(2, 7)]
-    assert "4 more" in report.text()
+    assert "4 more" in report.text("optchat {}".format)
     assert json.loads(json.dumps(report.facts()))["unreadable"] == 9
 
 

@@ -17,6 +17,7 @@ from optchat.core.errors import AddressError, StoreError
 from optchat.core.records import Entry, Message, decode_message, encode_message
 from optchat.core.redaction import REDACTED, Traces, is_blank, redacted_line
 from optchat.core.settings import Settings
+from optchat.memory import Memory
 from optchat.storage.search import Search
 
 SECRET = "the key is zzqqxxyy-Secret-4711, keep it"
@@ -607,6 +608,14 @@ def test_the_command_says_what_it_did_and_where_copies_are(home, capsys, monkeyp
     status, out, _ = command(capsys, monkeypatch, "redact", "1", "--yes", "--home", home)
     assert status == 0
     assert "before" in out
+
+
+def test_the_command_speaks_of_no_lines_where_there_were_none(tmp_path, capsys, monkeypatch):
+    with Memory.open(tmp_path / "optchat", compact=False) as memory:
+        memory.record([Entry(kind="user", text="the key is zzqqxxyy")])
+    _, out, _ = command(capsys, monkeypatch, "redact", "0", "--yes", "--home", tmp_path)
+    assert "its words are gone, and no line had summed it up" in out
+    assert "0 lines" not in out
 
 
 def test_the_command_gives_programs_facts_and_asks_them_nothing(home, capsys, monkeypatch):

@@ -34,10 +34,11 @@ ANSWER_HEAD: Final = "Decision: back to SQLite."
 """How the message begins that the walk from a coarse line ends at. The decision is reversed once: the older one is wrong by then."""
 
 
-def run_demo(home: Path | None, *, keep: bool, out: Callable[[str], None]) -> int:
+def run_demo(home: Path | None, *, keep: bool, out: Callable[[str], None], program: str = "optchat") -> int:
     """Show what a memory is, giving the text to ``out``; the exit status.
 
-    Without a home it lies in a temporary directory, which is removed unless it shall be kept.
+    Without a home it lies in a temporary directory, which is removed unless it shall be kept. ``program`` is what the user types
+    before a command.
     """
     with _place(home, keep=keep) as place:
         root = place / "optchat"
@@ -46,7 +47,7 @@ def run_demo(home: Path | None, *, keep: bool, out: Callable[[str], None]) -> in
         shown = {budget: _show(root, budget, out) for budget in BUDGETS}
         steps, spent_s = _walk(root, out)
         out(_summary(total, shown[BUDGETS[-1]], steps, spent_s))
-        out(_parting(home or place, kept=keep or home is not None))
+        out(_parting(home or place, program, kept=keep or home is not None))
     return 0
 
 
@@ -165,15 +166,15 @@ def _summary(total: int, shown: tuple[int, int], steps: int, spent_s: float) -> 
     """)
 
 
-def _parting(home: Path, *, kept: bool) -> str:
+def _parting(home: Path, program: str, *, kept: bool) -> str:
     if not kept:
-        return _prose("The temporary memory is now removed. To look around in one: optchat demo --keep")
+        return _prose(f"The temporary memory is now removed. To look around in one:\n\n  {program} demo --keep")
     return _prose(f"""
         The memory stays. Look around in it:
 
-          optchat status --home '{home}'
-          optchat search boathouse --home '{home}'
-          optchat view --home '{home}'
+          {program} status --home '{home}'
+          {program} search boathouse --home '{home}'
+          {program} view --home '{home}'
     """)
 
 

@@ -60,8 +60,8 @@ class ImportReport:
             "faults": self.faults,
         }
 
-    def text(self) -> str:
-        """As lines for people."""
+    def text(self, typed: Callable[[str], str]) -> str:
+        """As lines for people; ``typed`` makes of a command what they have to type for it."""
         lines = [f"{self.path} (read as {self.form})"]
         within = f" in {len(self.sessions):,} session{'' if len(self.sessions) == 1 else 's'}" if self.added or self.known else ""
         lines.append(f"{self.added:,} added, {self.known:,} known already, {self.unreadable:,} unreadable{within}")
@@ -70,7 +70,7 @@ class ImportReport:
         if self.unreadable > len(self.faults):
             lines.append(f"unreadable: {self.unreadable - len(self.faults):,} more")
         if self.added:
-            lines.append("Their lines are built while Hermes runs. To build them now: optchat compact")
+            lines.append(f"Their lines are built while Hermes runs. To build them now: {typed('compact')}")
         return "\n".join(lines)
 
 

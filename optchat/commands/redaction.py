@@ -8,6 +8,8 @@ from ..core.render import one_line
 from .show import bytes_text
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..core.records import Message
 
 SHOWN_CHARS: Final = 120
@@ -35,15 +37,13 @@ def is_yes(answer: str) -> bool:
     return answer.strip().casefold() in ("y", "yes")
 
 
-def redacted_text(facts: dict[str, Any]) -> str:
-    """What was done, what to do where something is left, and where copies are."""
+def redacted_text(facts: dict[str, Any], typed: Callable[[str], str]) -> str:
+    """What was done, what to do where something is left, and where copies are; ``typed`` makes a command of its name."""
     id_, others = facts["id"], facts["same_words"]
     if facts["already"]:
         said = [f"message {id_} was redacted before; nothing was left to do"]
     else:
-        lines = f"{facts['lines']} {'line' if facts['lines'] == 1 else 'lines'}"
-        again = "These are built again while Hermes runs, or now with: optchat compact"
-        said = [f"message {id_} is redacted: its words are gone, and {lines} that summed it up. {again}"]
+        said = [f"message {id_} is redacted: its words are gone{_lines_gone(facts['lines'], typed)}"]
     if others:
         named = ", ".join(map(str, others[:_NAMED])) + (" and others" if len(others) > _NAMED else "")
         what, them = ("message", "it") if len(others) == 1 else ("messages", "them")
@@ -51,3 +51,10 @@ def redacted_text(facts: dict[str, Any]) -> str:
     for name in facts["left_in"]:
         said.append(f"Pieces may be left in {name}: end all programs that use this memory, then delete {name}*; it is made anew")
     return "\n".join([*said, ELSEWHERE])
+
+
+def _lines_gone(lines: int, typed: Callable[[str], str]) -> str:
+    if not lines:
+        return ", and no line had summed it up"
+    gone, again = ("line", "It is") if lines == 1 else ("lines", "They are")
+    return f", and {lines} {gone} that summed it up. {again} built again while Hermes runs, or now with: {typed('compact')}"

@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ..core.hits import Hit
+    from ..core.records import Message
 
 
-def status_text(facts: dict[str, Any]) -> str:
-    """The status as aligned rows, then one line for each thing that is not as it should be, with what to do."""
+_REMEDY: Final = (
+    "Hermes asks it again now and then. To ask it now: hermes optchat compact. It is named under auxiliary.optchat_compact in Hermes' "
+    'config.yaml; to do without it, set "summarizer": "local" in config.json'
+)
+
+
+def status_text(facts: dict[str, Any], typed: Callable[[str], str]) -> str:
+    """The status as aligned rows, then one line for each thing that is not as it should be, with what to do.
+
+    ``typed`` makes of a command what the user has to type for it, here as everywhere in this file.
+    """
     rows = [
         ("memory", str(facts["root"])),
         ("messages", _messages(facts)),
         ("last append", _moment(facts["last_append"]) or "never"),
         ("lines", _lines(facts)),
-        ("view", f"{facts['view_chars']:,} of {facts['view_budget_chars']:,} characters, {_count(facts['view_lines'], 'line')}"),
+        ("view", f"{facts['view_chars']:,} of {facts['view_budget_chars']:,} characters, {count(facts['view_lines'], 'line')}"),
         ("full text", _full_text(facts["full_text_behind"])),
         ("summarizer", str(facts["summarizer"])),
         *model_rows(facts["model"]),
         ("compactor", str(facts["compactor"])),
         ("on disk", _disk(facts["bytes_on_disk"])),
     ]
-    advice = list(_advice(facts))
+    if _is_over(facts):
+        rows.append(("last error", str(facts["last_error"])))
+    advice = list(_advice(facts, typed))
     text = "\n".join(f"{name:<12} {value}" for name, value in rows)
     return text + ("\n\n" + "\n".join(f"! {line}" for line in advice) if advice else "")
 
@@ -52,16 +64,16 @@ def _tokens(model: dict[str, Any], when: str) -> str:
 
 def _backlog(lines: int, seconds: float | None) -> str:
     if not lines:
-        return "no line to write"
-    return f"{_count(lines, 'line')} to write" + (f", for about {_span(seconds)}" if seconds is not None else "")
+        return "no line for the model"
+    return f"{count(lines, 'line')} to write" + (f", for about {_span(seconds)}" if seconds is not None else "")
 
 
 def _span(seconds: float) -> str:
     """A time to wait, as coarse as it is guessed."""
     for size, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
         if seconds >= 2 * size:
-            return _count(round(seconds / size), unit)
-    return _count(max(1, round(seconds)), "second")
+            return count(round(seconds / size), unit)
+    return count(max(1, round(seconds)), "second")
 
 
 def _messages(facts: dict[str, Any]) -> str:
@@ -69,7 +81,7 @@ def _messages(facts: dict[str, Any]) -> str:
         return "none yet"
     first, last = _day(facts["first_date"]), _day(facts["last_append"])
     since = f", since {first}" if first and first != last else f", on {first}" if first else ""
-    return f"{facts['messages']:,} in {_count(facts['sessions'], 'session')}{since}"
+    return f"{facts['messages']:,} in {count(facts['sessions'], 'session')}{since}"
 
 
 def _lines(facts: dict[str, Any]) -> str:
@@ -78,7 +90,7 @@ def _lines(facts: dict[str, Any]) -> str:
 
 
 def _full_text(behind: int) -> str:
-    return f"{_count(behind, 'message')} behind" if behind else "up to date"
+    return f"{count(behind, 'message')} behind" if behind else "up to date"
 
 
 def _disk(sizes: dict[str, int]) -> str:
@@ -86,33 +98,48 @@ def _disk(sizes: dict[str, int]) -> str:
     return f"{bytes_text(sum(sizes.values()))} ({parts})"
 
 
-def _advice(facts: dict[str, Any]) -> Iterable[str]:
+def _is_over(facts: dict[str, Any]) -> bool:
+    """Whether the last error is one of a model that has been asked again since: history, and no reason to do anything."""
+    model = facts["model"]
+    return bool(facts["last_error"]) and facts["last_error"] == model["last_error"] and not model["paused"]
+
+
+def _advice(facts: dict[str, Any], typed: Callable[[str], str]) -> Iterable[str]:
     yield from facts["warnings"]
-    if facts["last_error"]:
+    if facts["last_error"] and not _is_over(facts):
         yield f"last error: {facts['last_error']}"
     working = facts["compactor"] in ("this process", "another process")
-    for_model = facts["model"]["backlog"]
-    if for_model and for_model == facts["lines_ready"]:
+    for_model, paused = facts["model"]["backlog"], facts["model"]["paused"]
+    if for_model and paused:
+        yield f"{count(for_model, 'line')} still to be written by a model that is paused, for the reason above. {_REMEDY}"
+    elif for_model and for_model == facts["lines_ready"]:
         if not working:
-            yield f"{_count(for_model, 'line')} can be written by the model while Hermes runs. To do it now: hermes optchat compact"
+            yield f"{count(for_model, 'line')} can be written by the model while Hermes runs. To do it now: hermes optchat compact"
     elif facts["lines_ready"] and not working:
-        yield f"{_count(facts['lines_ready'], 'line')} can be built: Hermes does it while it runs. To do it now: optchat compact"
+        yield f"{count(facts['lines_ready'], 'line')} can be built: Hermes does it while it runs. To do it now: {typed('compact')}"
     elif facts["full_text_behind"] and not working:
-        yield "search does not know the newest messages yet. To bring it up to date: optchat compact"
+        yield f"search does not know the newest messages yet. To bring it up to date: {typed('compact')}"
 
 
-def compacted_text(facts: dict[str, Any], status: dict[str, Any]) -> str:
-    """What one run of the compactor did."""
+def compacted_facts(before: dict[str, Any], after: dict[str, Any], *, complete: bool) -> dict[str, Any]:
+    """What one run of the compactor did, from the status before and after it; and why lines still wait, where that is known."""
+    why = "" if complete else after["model"]["paused"] or after["last_error"]
+    built = after["lines_built"] - before["lines_built"]
+    return {"built": built, "complete": complete, "lines": after["lines_built"], "waiting": after["lines_ready"], "reason": why}
+
+
+def compacted_text(facts: dict[str, Any], typed: Callable[[str], str]) -> str:
+    """The same for people."""
+    built = f"built {count(facts['built'], 'line')}"
     if facts["complete"]:
-        return f"built {_count(facts['built'], 'line')}; all {facts['lines']:,} lines are there"
-    reason = status["model"]["paused"] or status["last_error"]
-    why = f": {reason}" if reason else ""
-    return f"built {_count(facts['built'], 'line')}; {status['lines_ready']:,} still wait{why}. Run: optchat status"
+        return f"{built}; all {facts['lines']:,} lines are there"
+    why = f": {facts['reason']}" if facts["reason"] else ""
+    return f"{built}; {facts['waiting']:,} still wait{why}. What to do: {typed('status')}"
 
 
 def check_text(report: dict[str, Any]) -> str:
     """What a check found: damage first, and what it means."""
-    lines = [f"{_count(report['messages'], 'message')} and {_count(report['nodes'], 'line')} read"]
+    lines = [f"{count(report['messages'], 'message')} and {count(report['nodes'], 'line')} read"]
     lines += [f"damage: {fault}" for fault in report["damage"]]
     lines += [f"disagreement: {fault}" for fault in report["disagreements"]]
     lines += [f"note: {note}" for note in report["notes"]]
@@ -135,6 +162,13 @@ def hits_facts(query: str, hits: Sequence[Hit]) -> dict[str, Any]:
     return {"query": query, "hits": [asdict(hit) for hit in hits]}
 
 
+def date_facts(address: str, ends: Mapping[int, Message | None]) -> dict[str, Any]:
+    """Of the first and the last message under an address, which may be one: when each was said, by whom and where. Null is not known."""
+    names = ("date", "kind", "session", "author", "platform", "tool")
+    said = [{"id": id_, **{name: getattr(message, name, None) or None for name in names}} for id_, message in ends.items()]
+    return {"address": address, "messages": said}
+
+
 def bytes_text(size: int) -> str:
     """Bytes for people: 1,234 B, 56.7 KB, 1.2 MB."""
     if size < 10_000:
@@ -147,7 +181,8 @@ def bytes_text(size: int) -> str:
     return f"{value:.1f} {unit}"
 
 
-def _count(number: int, noun: str) -> str:
+def count(number: int, noun: str) -> str:
+    """A number with its noun: 1 line, 1,234 lines."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 

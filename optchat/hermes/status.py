@@ -33,11 +33,11 @@ def rows(hermes_home: str | Path) -> dict[str, str]:
 
 
 def _rows(status: dict[str, Any]) -> dict[str, str]:
-    from ..commands.show import model_rows
+    from ..commands.show import count, model_rows
 
-    backlog = f"{status.get('lines_ready', 0):,} lines"
+    backlog = count(status.get("lines_ready", 0), "line")
     if behind := status.get("full_text_behind"):
-        backlog += f", {behind:,} messages for the full text"
+        backlog += f", {count(behind, 'message')} for the full text"
     shown = {
         "messages": f"{status.get('messages', 0):,}",
         "lines built": f"{status.get('lines_built', 0):,}",
