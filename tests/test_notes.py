@@ -318,3 +318,12 @@ def test_open_turns_come_in_the_order_in_which_they_were_begun_whatever_clocks_s
     begun("between", "2026-10-25T10:00:00.000+09:00", "you")
 
     assert open_turns(disk) == ["first", "between", "second", "third"]
+
+
+def test_open_turns_of_sessions_that_follow_one_another_come_in_the_order_in_which_they_were_begun(disk):
+    """Whatever the sessions are called: a set of names has another order in each process."""
+    for number in range(6):
+        disk.begin(Draft(str(number), f"s{number}", "again", f"2026-05-01T12:00:0{5 - number}.000+02:00", "", "me"))
+        disk.fork(f"s{number + 1}", f"s{number}", [str(number)], whole=True)
+
+    assert [draft.token for draft in disk.news("s6", None).drafts] == [str(number) for number in range(6)]

@@ -71,7 +71,8 @@ class DiskStore:
         messages = [message for name in family for message in self._store.session_messages(name, first)]
         messages.sort(key=lambda message: message.id)
         binds = [note for name in family for note in self._notes.notes("bind", session=name, after=after)]
-        drafts = [note for name in family for note in self._notes.notes("draft", session=name)]
+        # Of all sessions at once: only then do they come as they were noted, and one session after another has no order in a set.
+        drafts = [note for note in self._notes.notes("draft") if note["session"] in family]
         gaps = self._notes.notes("gap", session=session)
         return News(
             mark=mark,
