@@ -133,3 +133,18 @@ def test_each_promise_names_tests_that_exist():
     assert len(named) > 20
     for file, test in named:
         assert f"def {test}(" in (CHECKOUT / "tests" / file).read_text(encoding="utf-8"), f"{file} has no {test}"
+
+
+def test_each_file_that_the_design_names_exists():
+    design = (CHECKOUT / "DESIGN.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:\w+/)+\w+\.py)`", design)
+    assert len(named) > 40
+    missing = [name for name in named if not (CHECKOUT / name).is_file() and not (CHECKOUT / "optchat" / name).is_file()]
+    assert not missing
+
+
+def test_each_room_has_its_row_in_the_design():
+    rooms = (CHECKOUT / "DESIGN.md").read_text(encoding="utf-8").partition("## Rooms")[2].partition("\n## ")[0]
+    for room in (CHECKOUT / "optchat").iterdir():
+        if (room / "__init__.py").exists():
+            assert re.search(rf"^\| `{room.name}/`", rooms, re.MULTILINE), room.name
