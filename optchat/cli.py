@@ -204,7 +204,7 @@ def _open(args: argparse.Namespace, *, bars: Bars, create: bool = False) -> Memo
     memory = Memory.open(root, compact=False, progress=bars, model=_model(args, root))
     if args.optchat_action != "status":  # which shows them among its facts
         for warning in memory.warnings:
-            _complain(f"{root / 'config.json'}: {warning}")
+            _complain(warning)
     return memory
 
 

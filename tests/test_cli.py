@@ -162,6 +162,11 @@ def test_status_says_what_to_do_about_a_backlog_and_bad_settings(tmp_path, capsy
     assert any("optchat compact" in row for row in complaints)
     assert any("node_bytes" in row for row in complaints)
     assert any("colour" in row for row in complaints)
+    assert all(str(tmp_path / "optchat" / "config.json") in row for row in complaints if "compact" not in row), "which file is to be corrected"
+    (tmp_path / "optchat" / "config.json").write_text("{")
+    out = in_process(capsys, "status", "--home", tmp_path)[1]
+    assert f"! {tmp_path / 'optchat' / 'config.json'} is not JSON" in out
+    assert "Correct it" in out
 
 
 def test_status_tells_what_the_model_costs_and_why_it_rests(home, capsys):

@@ -349,15 +349,16 @@ class Memory:
 
 
 def load_settings(root: Path) -> tuple[Settings, list[str]]:
-    """The settings in ``root/config.json`` and a warning for each part that cannot be used. The file is left as it is."""
+    """The settings in ``root/config.json`` and a warning, naming it, for each part that cannot be used. The file is left as it is."""
     path = root / "config.json"
     try:
         data = reads.read_file(path)
-        return (Settings(), []) if data is None else read_settings(orjson.loads(data))
+        settings, warnings = (Settings(), []) if data is None else read_settings(orjson.loads(data))
     except StoreError as error:
         return Settings(), [f"{error}; all defaults are in force"]
     except orjson.JSONDecodeError as error:
-        return Settings(), [f"the file is not JSON ({error}); all defaults are in force"]
+        return Settings(), [f"{path} is not JSON ({error}). Correct it; until then all defaults are in force"]
+    return settings, [f"{path}: {warning}" for warning in warnings]
 
 
 __all__ = ["Memory", "StoreError", "load_settings"]
