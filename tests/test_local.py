@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from optchat.compaction.lexicon import STATUS, weigh
 from optchat.compaction.local import leaf_line, merge_lines
-from optchat.compaction.plain import clip, mask
+from optchat.compaction.plain import clip, mask, plain
 from optchat.core.records import KINDS, clean
 
 GAP = "…"
@@ -447,6 +447,28 @@ def test_quoted_words_weigh_less_than_the_users_own():
     )
     line = leaf_line("user", f"{quoted}\nPlease tell Marchetti that the Harbour plan is too dear.", 128)
     assert "Please tell Marchetti that the Harbour plan is too dear." in line
+
+
+QUOTES = "\n".join(f"{8 * k}+8|user: The deposit for shed {k} is {k}00 euros, to be paid by Friday. talk: Noted." for k in range(12))
+
+
+@pytest.mark.parametrize("quotes", [QUOTES, QUOTES.replace("\n", "\n\n"), "\n".join(f"> {line}" for line in QUOTES.splitlines())])
+def test_what_an_agent_quotes_from_its_memory_is_not_told_once_more_as_something_new(quotes):
+    answer = f"This is all I know of the sheds:\n\n{quotes}\n\nShed 7 is new to me: I have asked Ilse to look it up."
+    for line in (leaf_line("talk", answer, 300), merge_lines(leaf_line("talk", answer, 300), leaf_line("user", PROSE, 300), 300)):
+        assert "deposit" not in line
+        assert "user: The" not in line
+    assert "[12 lines of the memory, quoted]" in leaf_line("talk", answer, 300)
+    assert "Ilse" in leaf_line("talk", answer, 300)
+
+
+def test_only_whole_lines_of_a_view_are_quotes_of_it():
+    table = "Sum of the sheds:\n3+4|user: one\n1+3|talk: two\n12+4|three\n0+0|user: four\nsee 8+8|user: five\n" + "and so on " * 60
+    kept = plain(table)
+    for word in ("one", "two", "three", "four", "five"):
+        assert word in kept
+    assert plain("a\n5+1|user: x\nb") == "a\n[a line of the memory, quoted]\nb"
+    assert plain("0+2|user: x talk: y\nbetween\n2+1|user: z") == "[a line of the memory, quoted]\nbetween\n[a line of the memory, quoted]"
 
 
 def test_a_hard_wrapped_sentence_is_one_sentence():

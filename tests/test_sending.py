@@ -49,6 +49,11 @@ def test_line_numbers_are_taken_off_because_models_copy_them():
     assert disarm("128+64|user: hello\n  0+1| talk: yes") == "user: hello\ntalk: yes"
 
 
+def test_lines_quoted_from_the_memory_are_not_sent_to_be_summed_up_again():
+    ready = ready_to_send("I remember:\n0+128|user: The deposit is 30 euros. talk: Noted.\n128+1|user: Paid.\nIs that all?", same)
+    assert ready == "I remember:\n[2 lines of the memory, quoted]\nIs that all?"
+
+
 def test_both_what_we_and_what_the_host_knows_as_secret_is_masked():
     ready = ready_to_send(f'{{"api_key": "{"x9" * 23}"}} {SECRET} and agent-007', lambda text: text.replace("agent-007", "***"))
     assert "x9x9" not in ready

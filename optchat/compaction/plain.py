@@ -11,7 +11,7 @@ import re
 from typing import Final
 from unicodedata import combining
 
-from ..core.records import clean
+from ..core.records import KINDS, clean
 
 SIDE: Final = 65_536
 """Characters looked at from each end of a huge text."""
@@ -135,8 +135,37 @@ def plain(text: str) -> str:
     text = clean(text) if len(text) <= 2 * SIDE else _ends(text)
     if "\x1b" in text:
         text = _ANSI.sub("", text)
-    text = shrink_blobs(mask(tidy(text)))
+    text = shrink_blobs(mask(mark_quotes(tidy(text))))
     return _BOLD.sub(r"\1", text) if "**" in text else text
+
+
+_QUOTED: Final = re.compile(rf"^[ >*•`-]*(\d{{1,15}})\+(\d{{1,15}})\|(?:{'|'.join(KINDS)}): [^\n]*$", re.MULTILINE)
+
+
+def mark_quotes(text: str) -> str:
+    """The text with whole lines of a view as a marker: an agent that answers from memory says nothing new in them.
+
+    Without this what was said once would be summed up again with each answer that quotes it, as if it had just been said.
+    """
+    if "|" not in text:
+        return text
+    out: list[str] = []
+    count = done = 0
+    for match in _QUOTED.finditer(text):
+        start, n = int(match[1]), int(match[2])
+        if not n or n & (n - 1) or start % n:  # no address of a line: somebody's table
+            continue
+        between = text[done : match.start()]
+        if not count or between.strip():
+            out += (_quotes(count), between)
+            count = 0
+        count, done = count + 1, match.end()
+    return "".join((*out, _quotes(count), text[done:])) if count else text
+
+
+def _quotes(count: int) -> str:
+    """Without their addresses: models copy those."""
+    return f"[{count:,} lines of the memory, quoted]" if count > 1 else "[a line of the memory, quoted]" if count else ""
 
 
 def tidy(text: str) -> str:
