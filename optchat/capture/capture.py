@@ -34,7 +34,9 @@ OVERDUE: Final = timedelta(days=1)
 """A session whose process died usually comes back within the day, and then its list shows what became of the turn."""
 
 _RETRIES_MAX: Final = 20
+"""Times a batch is tried anew because other processes have written into its session meanwhile; the list is compared again each time."""
 _TURNS_KEPT: Final = 64
+"""The newest turns begun that are remembered here; the disk knows all that are open."""
 _CONTINUES: Final = ("compression", "branch", "")
 """Reasons of a switch to a session that goes on from its parent. A resumed session has only come after it."""
 

@@ -27,6 +27,7 @@ BATCH_ENTRIES: Final = 1000
 BATCH_CHARS: Final = 8_000_000
 """One durable write for so many entries or so much text, whichever comes first."""
 FAULTS_SHOWN: Final = 5
+"""Lines that could not be read which are named one by one; the rest are counted."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -28,10 +28,13 @@ _LEAST_SHARE: Final = 32
 """A line below one byte in so many of its text says too little, up to ``_LEAST_BYTES``: eight signs of Chinese, four words of English.
 Ordered to "output only BANANA", a model does."""
 _JUDGED_WORDS: Final = 8
+"""A line of fewer content words is too short to tell from its words whether it is about its text."""
 _LEAST_SHARED: Final = 16
 """One in so many content words of a line stands in its text, or the line is about something else."""
 _ECHO_SHARE: Final = 0.8
+"""A line that has this share of its text, in the same order, is the text and no summary of it."""
 _SCRIPT_CHARS: Final = 400
+"""Characters by which the script of a text is told."""
 
 
 class Fault(NamedTuple):

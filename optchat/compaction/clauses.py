@@ -245,7 +245,9 @@ returncode code description question answer summary result task goal prompt cont
 """
 _SALIENT: Final = frozenset(_SALIENT_KEYS.split())
 _MOST_VALUES: Final = 400
+"""Scalars of a JSON text that are looked at; a line has room for a few."""
 _DEEPEST: Final = 8
+"""Levels of a JSON text that are looked into."""
 _EMPTY: Final = ("", "null", "[]", "{}")
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .job import Job
 
 POLL_S: Final = 1.0
+"""Longest sleep: what other processes log is not told to this one, and is seen when it looks again."""
 LEAST_S: Final = 0.02
 """Shortest sleep: what is due may not be possible yet, and must not be looked for in circles."""
 QUIET_S: Final = 0.1
@@ -36,8 +37,11 @@ URGENT_SLICE_S: Final = 1.0
 """The same while somebody waits for the tree: longer, so that one fsync serves more nodes."""
 NODES_AT_ONCE: Final = 2_048
 BYTES_AT_ONCE: Final = 16 << 20
+"""Most nodes and bytes of sources in one batch while somebody waits for the tree; otherwise an eighth of it."""
 RETRY_S: Final = (1.0, 5.0, 15.0, 60.0)
+"""Waits after one failure, two in a row, and so on; the last one for all that follow."""
 URGENT_RETRY_S: Final = 0.2
+"""The wait after a failure while somebody waits for the tree."""
 
 logger = logging.getLogger(__name__)
 

@@ -61,7 +61,9 @@ _WORD: Final = re.compile(rf"\b({'|'.join(_WORDS)})(?:[ -]({'|'.join(_ONES)}))?\
 """English numbers in words: models write "thirty euros" as 30."""
 
 MOST: Final = 8
+"""Inventions that are named at once, to the model and to people: enough to say what is wrong."""
 _LONGEST: Final = 100
+"""Characters of one fact that are named, or looked through for the numbers in it."""
 
 
 class Known:

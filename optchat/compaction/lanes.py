@@ -31,6 +31,7 @@ HOPELESS: Final = 20
 """After so many attempts in a row that gave no line, there is one for each line until one does: a model that cannot do it at all would
 else spend a day's tokens on two dozen lines."""
 RETRY_S: Final = 10.0
+"""Between two attempts at one line."""
 PAUSES_S: Final = (10.0, 20.0, 40.0, 80.0, 160.0, 300.0)
 """Between two looks for a model that was down."""
 UNBUILT_MAX: Final = 8

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _UNTAGGED: Final = "note"
 """The kind of an older line's text that names none: a line of unknown make is a note, and never the user's words."""
 _LONGEST_KIND: Final = 32
+"""Characters of a kind as a tag."""
 _SPARE: Final = 8
 """One in so many bytes of the limit unused is worth a second look."""
 

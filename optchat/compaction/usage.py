@@ -33,6 +33,7 @@ _TAIL: Final = 16_384
 _TAIL_MOST: Final = 1 << 20
 """Bytes looked through for a good line where the end of the file is damaged, as by zeros after a power cut."""
 _TEXT_BYTES: Final = 400
+"""Most of a model's name, an error or a reason that is kept; all of it stands in every later line, until it is over."""
 _UNWRITTEN: Final = 64
 """Calls kept one by one while the disk refuses; more are joined, so that a file that can never be written costs no memory."""
 _WAIT_S: Final = 0.1

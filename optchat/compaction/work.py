@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .context import Context
 
 MESSAGES_AT_ONCE: Final = 1_000
+"""Messages made searchable in one transaction: after it the compactor looks again whether a turn has begun."""
 _CHEAP_LOOKED_AT: Final = 64
 """Cheap lines are built at once: where more than these are missing, that many are."""
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Line(NamedTuple):
-    """A node of the view with the characters of its text, or None where it is not built."""
+    """A node of the view with the size of its text, or None where it is not built: characters, in the compactor's own view bytes."""
 
     place: Place
     chars: int | None
@@ -178,12 +178,12 @@ class View:
             found.append((at, self.total))
         return found
 
-    def insert(self, leaves: list[Line]) -> None:
-        """Add leaves that were built inside gaps; both lists are in order, so the common case is an append."""
-        if not leaves:
+    def insert(self, built: list[Line]) -> None:
+        """Add lines that were built inside gaps; both lists are in order, so the common case is an append."""
+        if not built:
             return
-        ordered = not self.lines or leaves[0].place.first >= self.lines[-1].place.end
-        self.lines = [*self.lines, *leaves]
+        ordered = not self.lines or built[0].place.first >= self.lines[-1].place.end
+        self.lines = [*self.lines, *built]
         if not ordered:
             self.lines.sort(key=lambda line: line.place.first)
 

@@ -27,6 +27,7 @@ READ: Final = 150
 """Messages read for one question, at most."""
 
 _LISTED: Final = 800
+"""Messages that are compared by their terms alone; the best of them are read."""
 _ALIKE: Final = 2
 """Of messages that hold the same terms and are of one size, so many are read before all others: the rest are likely one text, repeated."""
 
@@ -34,6 +35,7 @@ _COMPARED: Final = 2_000
 """Characters by which two messages are told apart."""
 
 _SHORT: Final = 3
+"""Letters of a term that is counted once in each message."""
 
 _BYTES_READ: Final = 400_000
 """A message larger than this is not read for a question: it stands for itself in the view."""

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BUSY_WAIT_S: Final = 5.0
+"""Longest a statement waits for a transaction of another process."""
 
 _REFUSALS: Final = frozenset(
     {

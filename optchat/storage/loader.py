@@ -21,12 +21,15 @@ if TYPE_CHECKING:
     from .index import Index
 
 _ROWS_AT_ONCE: Final = 5_000
+"""Rows held before they are written, so that a rebuild takes the same memory however long the log is."""
 ID_JUMP_MAX: Final = 1_000_000
 """A line whose id lies further ahead than this is damage, not a log with a million messages missing."""
 
 _CLAIM: Final = re.compile(rb'\{"i":(\d{1,14}),"kind"')
 CLAIM_BYTES: Final = 32
+"""Enough of a line to hold ``{"i":<id>,"kind"``."""
 LOST_BYTES: Final = 64
+"""What a lost message counts as: about the size of ``LOST_TEXT``, which always fits a line."""
 LOST_TEXT: Final = "(message {} is lost: the log was damaged there)"
 """What stands for a message that existed and cannot be read any more; with it the tree goes on."""
 

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from .log import Spot
 
 _TEXTS_KEPT: Final = 4_096
+"""Texts of lines kept in memory, about 2 MB: a view is rendered from them again and again."""
 _TURN_MOST: Final = 64
 """Messages of one turn that are read: a turn can have thousands."""
 _ANY_TIME: Final[Mapping[Place, int]] = MappingProxyType({})

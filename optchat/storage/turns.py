@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 WALK_MOST: Final = 4_096
 """Messages of a session looked through in either direction: an import without any user would be walked from end to end for each."""
 _FIRST_STEP: Final = 32
+"""Messages asked for first; most turns are shorter, and each further step is eight times as long."""
 _USER: Final = number_of("user")
 
 
