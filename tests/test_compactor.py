@@ -107,6 +107,17 @@ def test_a_short_source_is_its_own_line_and_a_long_one_a_local_line(lock):
     assert all(len(node.text.encode()) <= 256 for node in work.built)
 
 
+@pytest.mark.parametrize("limit", [64, 24, 23])
+def test_a_secret_in_a_short_source_stays_out_of_its_line(lock, limit):
+    secret = "q7Lm3Kp5Rt8Yv2Nb4Hc6Jd1Fg0SaZx9Qw7Lm3Kp5Rt8Yv2"
+    call, told = leaf(0, f'{{"api_key": "{secret}"}}', kind="echo"), leaf(1, "password: x12")
+    work = FakeWork([call, told, Job(Place(1, 0), "", ("user: password: x12", "talk: ok"), 27)])
+    Compactor(work, lock, limit).step()
+    assert [node.text for node in work.built if secret in node.text or "x12" in node.text] == []
+    assert all(0 < len(node.text.encode()) <= limit for node in work.built)
+    assert len(work.built) == 3
+
+
 def test_a_message_without_a_kind_is_a_leaf_like_any_other(lock):
     work = FakeWork([leaf(0, "short", kind=""), leaf(1, "long " * 500, kind="")])
     Compactor(work, lock).step()

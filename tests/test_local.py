@@ -520,6 +520,11 @@ def test_an_unknown_or_odd_kind_still_gives_a_tag():
         ('{"output": "{\\"access_token\\": \\"f3a9c1d27b6e4f8890aa\\"}"}', "f3a9c1d2"),
         ("export DB_PASSWORD='s3cr3t pass'", "s3cr3t"),
         ("Authorization: Bearer abcdef0123456789", "abcdef0123"),
+        ("Authorization: Token abcdef0123456789", "abcdef0123"),
+        ("curl --api-key abcdef0123456789 https://x.example", "abcdef0123"),
+        ("<api_key>abcdef0123456789</api_key>", "abcdef0123"),
+        ("'api_key' => 'abcdef0123456789'", "abcdef0123"),
+        ("| api key | abcdef0123456789 |", "abcdef0123"),
         ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl", "eyJzdWIi"),
         ("postgres://ana:hunter22@db2.example.com/x", "hunter22"),
         ("-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEA\nabc\n-----END RSA PRIVATE KEY-----", "MIIEow"),
@@ -542,6 +547,7 @@ def test_an_obvious_secret_is_masked_in_leaves_and_merges(text, secret):
     "text",
     [
         "def login(token: str, password: str | None) -> None", "max_tokens=512 and tokens: 1532", "the primary key: id", "task-force of 17 people",
+        "if token > most_tokens_of_all and key | other_key_2 else", "| API key | see chapter 12 |", "use --password or --token-limit 4096_per_day",
         "basic understanding of bearer bonds", "see https://example.com/a@b for it", "commit 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b", "pass=5 fail=2",
     ],
 )  # fmt: skip

@@ -16,7 +16,7 @@ from ..core.records import KINDS, clean
 from .choice import Choice, Taken
 from .clauses import read
 from .items import GAP
-from .plain import clip, plain
+from .plain import clip, mask, plain
 
 if TYPE_CHECKING:
     from ..core.records import Node
@@ -35,12 +35,12 @@ logger = logging.getLogger(__name__)
 def local_node(job: Job, limit: int, by: str = "local") -> Node:
     """The node of a job with a line of at most ``limit`` bytes of UTF-8. Never fails.
 
-    A source that fits is its own line and counts as ``free``; ``by`` is what any other line counts as.
+    A source that fits is its own line, secrets masked, and counts as ``free``; ``by`` is what any other line counts as.
     """
     source = job.source
-    if len(source) <= limit and len(source.encode()) <= limit:
-        return job.node(source, "free")
     try:
+        if len(source) <= limit and len((whole := mask(source)).encode()) <= limit:
+            return job.node(whole, "free")
         if job.place.level == 0:
             return job.node(leaf_line(job.kind, job.sources[0], limit), by)
         return job.node(merge_lines(job.sources[0], job.sources[1], limit), by)
@@ -50,9 +50,9 @@ def local_node(job: Job, limit: int, by: str = "local") -> Node:
 
 
 def leaf_line(kind: str, text: str, limit: int) -> str:
-    """The line of one message, at most ``limit`` bytes of UTF-8: ``kind: text`` itself where that fits."""
+    """The line of one message, at most ``limit`` bytes of UTF-8: ``kind: text`` itself, secrets masked, where that fits."""
     if len(text) + len(kind) + 2 <= limit:
-        whole = f"{clean(kind)}: {clean(text)}"
+        whole = mask(f"{clean(kind)}: {clean(text)}")
         if len(whole.encode()) <= limit:
             return whole
     return _line([(tag_of(kind), plain(text))], 1, limit)
@@ -62,10 +62,10 @@ def merge_lines(left: str, right: str, limit: int) -> str:
     """The line of two neighbouring lines, at most ``limit`` bytes of UTF-8; ``left`` is the older.
 
     A line is items parted by newlines, each opening with ``kind: ``; a line without a kind goes on with the item before. Two
-    lines that fit together stay word for word.
+    lines that fit together stay word for word, but for secrets.
     """
     if len(left) + len(right) < limit:
-        whole = f"{clean(left)}\n{clean(right)}"
+        whole = mask(f"{clean(left)}\n{clean(right)}")
         if len(whole.encode()) <= limit:
             return whole
     older = _items(left)
