@@ -127,6 +127,20 @@ def test_an_id_that_is_none_is_an_answer_that_helps(memory, id_):
 # -- settings
 
 
+def test_a_byte_order_mark_before_the_settings_is_no_part_of_them(opened, root):
+    write_config(root, b'\xef\xbb\xbf{"view_budget_chars": 4000}')
+    memory = opened(settings=None)
+    assert memory.settings.view_budget_chars == 4_000
+    assert memory.warnings == []
+
+
+def test_a_bad_setting_is_logged_once_with_its_file(opened, root, caplog):
+    write_config(root, {"view_budget_chars": 10})
+    opened(settings=None)
+    (record,) = caplog.records
+    assert record.getMessage().count(str(root / "config.json")) == 1
+
+
 def write_config(root, content):
     root.mkdir(parents=True, exist_ok=True)
     (root / "config.json").write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())

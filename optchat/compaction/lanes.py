@@ -191,8 +191,16 @@ class Lanes:
         return flight.began > self._paused_at
 
     def _choose(self, room: int, now: float) -> tuple[list[Ready], int]:
-        """The next nodes that may be begun, children before parents and old before new."""
+        """The next nodes that may be begun, and the first message without a line."""
         waiting = self._work.waiting(len(self._flying) + len(self._failed) + UNBUILT_MAX + room)
+        there = {ready.place for ready in waiting.nodes}
+        for place in [place for place, failed in self._failed.items() if failed.due <= now and place not in there]:
+            del self._failed[place]  # another process has built it
+        chosen = self._free(waiting, now)[:room]
+        return [*chosen, *self._to_write_anew(room - len(chosen))], waiting.front
+
+    def _free(self, waiting: Waiting, now: float) -> list[Ready]:
+        """What of this may be begun: not being written, not waiting after a failure, and not too far ahead; in its order."""
         free: list[Ready] = []
         leaves = 0
         for ready in waiting.nodes:
@@ -204,16 +212,17 @@ class Lanes:
             leaves += not place.level
         if self.paused:  # to ask again what failed would tell nothing of the model: it may be the line's own fault
             free.sort(key=lambda ready: self._tries(ready.place))
-        chosen = free[:room]
-        there = {ready.place for ready in waiting.nodes}
-        for place in [place for place, failed in self._failed.items() if failed.due <= now and place not in there]:
-            del self._failed[place]  # another process has built it
+        return free
+
+    def _to_write_anew(self, room: int) -> list[Ready]:
+        """Fallbacks that are tried once more, where calls are left for them."""
         self._anew = {place for place in self._anew if place in self._flying}
+        chosen: list[Ready] = []
         while self._again and len(chosen) < room:
             place, ready = self._again.popitem()
             self._anew.add(place)
             chosen.append(ready)
-        return chosen, waiting.front
+        return chosen
 
     def _tries(self, place: Place) -> int:
         return self._failed.get(place, _Failed(0, 0.0)).tries

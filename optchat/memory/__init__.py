@@ -6,6 +6,7 @@ directory at once.
 
 from __future__ import annotations
 
+import codecs
 import logging
 import threading
 from datetime import datetime
@@ -122,7 +123,7 @@ class Memory:
         memory = cls(path, settings, compact=compact, progress=progress, clock=clock, model=model)
         memory.warnings = warnings
         for warning in warnings:
-            logger.warning("optchat: %s: %s", path / "config.json", warning)
+            logger.warning("optchat: %s", warning)
         return memory
 
     def close(self) -> None:
@@ -279,8 +280,8 @@ class Memory:
 
     def check(self, progress: Callable[[str, int, int], None] | None = None) -> dict[str, Any]:
         """Read everything and report what is damaged or does not agree; changes nothing."""
-        views = (self.root / "view.json", self.root / "context.json")
-        return check.check(self._store, self._search, views, progress, notes=self._notes, usage=(self.root / usage.NAME, sums.decode))
+        calls = (self.root / usage.NAME, sums.decode)
+        return check.check(self._store, self._search, self._view_files, progress, notes=self._notes, usage=calls)
 
     def redact(self, id: int | str) -> dict[str, Any]:  # noqa: A002
         """Take the words of message ``id`` out of this memory for good: the one edit of what was written. What was done, as facts.
@@ -297,8 +298,7 @@ class Memory:
         place = parse_address(id, total=self._store.total())
         if place.level:
             raise AddressError(f"{place.address} is a line of {place.n} messages", hint=f"Name one message, for instance {place.first}")
-        views = (self.root / "view.json", self.root / "context.json")
-        facts = redact(place.index, self._store, self._notes, self._search, mark=self._log_mark, views=views)
+        facts = redact(place.index, self._store, self._notes, self._search, mark=self._log_mark, views=self._view_files)
         self._growth.nudge()
         return facts
 
@@ -316,6 +316,11 @@ class Memory:
             self._growth.after_fork()
 
     # -- inside
+
+    @property
+    def _view_files(self) -> tuple[Path, Path]:
+        """The saved views: the one that is shown, and the one a model is told of the past by."""
+        return self.root / "view.json", self.root / "context.json"
 
     @property
     def _compactor(self) -> Compactor:
@@ -353,7 +358,8 @@ def load_settings(root: Path) -> tuple[Settings, list[str]]:
     path = root / "config.json"
     try:
         data = reads.read_file(path)
-        settings, warnings = (Settings(), []) if data is None else read_settings(orjson.loads(data))
+        # Some editors put a byte order mark in front, which no JSON reader takes.
+        settings, warnings = (Settings(), []) if data is None else read_settings(orjson.loads(data.removeprefix(codecs.BOM_UTF8)))
     except StoreError as error:
         return Settings(), [f"{error}; all defaults are in force"]
     except orjson.JSONDecodeError as error:

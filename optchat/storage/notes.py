@@ -120,8 +120,9 @@ class NoteLog:
             try:
                 own = self._own.read() if self._own else []
                 left = [note for pending in dead for note in pending.read()]
-                # A batch of this session that had to be kept back is part of what its host's list has just brought in again.
-                self._land(note for note in (*left, *own) if note["type"] == "batch" and not (note in own and note["session"] == session))
+                kept_aside = [note for note in (*left, *own) if note["type"] == "batch"]
+                # One of our own for this session is left out: its host's list has just brought the same entries in again.
+                self._land(note for note in kept_aside if note not in own or note["session"] != session)
                 moved = [note for note in (*left, *own) if note["type"] != "batch" and not self._is_there(note)]
                 self._append([*moved, *notes])
                 for pending in (*dead, *([self._own] if own and self._own else [])):
