@@ -622,3 +622,52 @@ def test_a_child_that_lives_on_keeps_no_lock_of_its_dead_parent(opened, root):
             assert memory.record([Entry(kind="user", text="y")], timeout_s=1) == [1]
         finally:
             os.kill(forked, signal.SIGKILL)
+
+
+def test_a_memory_cloned_while_it_is_in_use_goes_its_own_way(opened, root, tmp_path):
+    """As when a profile is cloned: locks and the notes of a living process are copied along."""
+    memory = opened(compact=True)
+    capture = Capture(memory.capture_store(), session="s1")
+    messages = turn_of("before", "yes")
+    capture.turn_started("before")
+    capture.turn_ended(messages)
+    capture.turn_started("open when it was cloned")
+    clone = opened(shutil.copytree(root, tmp_path / "clone"), compact=True)
+    elsewhere = Capture(clone.capture_store(), session="s1")
+    elsewhere.initialized()
+    elsewhere.turn_started("only in the clone")
+    elsewhere.turn_ended([*messages, *turn_of("only in the clone", "fine")])
+    capture.turn_ended([*messages, *turn_of("open when it was cloned", "done")])
+    for one in (memory, clone):
+        assert one.settle(20)
+        assert_sound(one)
+    assert [entry.text for entry in memory.session_entries("s1")] == ["before", "yes", "open when it was cloned", "done"]
+    assert [entry.text for entry in clone.session_entries("s1")] == ["before", "yes", "open when it was cloned", "only in the clone", "fine"]
+
+
+ENDS_AT_ONCE = """
+from optchat.compaction.calls import Model
+root, turn = Path(sys.argv[1]), int(sys.argv[2])
+asked = threading.Event()
+
+def ask(said, model):
+    asked.set()
+    time.sleep(600)
+
+memory = Memory.open(root, Settings(summarizer="model"), model=Model("slow-1", ask))
+memory.record([Entry(kind="user", text=f"turn {turn} " + "and much was said about it " * 40)])
+if turn % 2:
+    assert asked.wait(20)
+say("said")
+"""
+
+
+def test_an_interpreter_that_ends_at_once_has_everything_on_disk_and_no_complaint(root):
+    """Nobody closes the memory; its thread is at work, or a model's call is out."""
+    with children() as start:
+        for turn in range(6):
+            one = start(ENDS_AT_ONCE, root, turn)
+            assert one.rest(30) == ["said"]
+            assert one.errors() == ""
+    with Memory.open(root, compact=False) as memory:
+        assert [message.text.split(" and")[0] for message in memory._store.messages(0, 9)] == [f"turn {turn}" for turn in range(6)]
