@@ -13,7 +13,7 @@ import sys
 from importlib.util import find_spec
 from typing import Final
 
-REQUIREMENTS: Final = {"orjson": "orjson>=3.9", "filelock": "filelock>=3.12", "pydantic": "pydantic>=2.5", "rich": "rich>=13"}
+REQUIREMENTS: Final = {"orjson": "orjson>=3.9", "filelock": "filelock>=3.31", "pydantic": "pydantic>=2.5", "rich": "rich>=13"}
 """Module name, and what an installer is asked for. The same list stands in pyproject.toml and, by name, in plugin.yaml."""
 
 _INSTALL_TIMEOUT_S: Final = 300

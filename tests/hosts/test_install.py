@@ -105,7 +105,7 @@ def test_where_nothing_can_be_installed_setup_says_what_to_run_and_activates_not
     done = bare_home.hermes("memory", "setup", "optchat", **nowhere)
 
     assert "Not activated. Run this, then the setup again" in done.stdout
-    assert "-m pip install 'orjson>=3.9' 'filelock>=3.12'" in done.stdout
+    assert "-m pip install 'orjson>=3.9' 'filelock>=3.31'" in done.stdout
     assert "optchat  (local)\n" in bare_home.hermes("memory", "status").stdout
 
 
