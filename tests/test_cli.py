@@ -17,6 +17,7 @@ from optchat import cli
 from optchat.compaction.calls import Model, ModelDownError, Reply
 from optchat.core.records import Entry
 from optchat.core.settings import Settings
+from optchat.hermes import status as host_status
 from optchat.hermes import tools
 from optchat.memory import Memory
 
@@ -169,7 +170,7 @@ def test_status_says_what_to_do_about_a_backlog_and_bad_settings(tmp_path, capsy
     assert "Correct it" in out
 
 
-def test_status_tells_what_the_model_costs_and_why_it_rests(home, capsys):
+def test_status_tells_what_the_model_costs_and_why_it_rests(home, capsys, monkeypatch):
     asked = []
 
     def ask(request, other):
@@ -193,6 +194,24 @@ def test_status_tells_what_the_model_costs_and_why_it_rests(home, capsys):
     assert len(advice) == 1
     assert "auxiliary.optchat_compact" in advice[0]
     assert '"summarizer": "local"' in advice[0]
+    monkeypatch.setattr("optchat.hermes.status.host_config", dict)
+    assert '"summarizer": "local"' in host_status.rows(home)["what to do"]
+
+
+def test_a_days_tokens_that_are_spent_are_no_reason_to_look_for_a_fault(home, capsys):
+    def ask(request, other):
+        return Reply("user: word after word", tokens_in=1200, tokens_out=30)
+
+    settings = Settings(summarizer="model", compact_jobs=1, compact_tokens_per_day=100)
+    with Memory.open(home / "optchat", settings, compact=False, model=Model("small-1", ask)) as memory:
+        memory.record([Entry(kind=kind, text=f"{kind} " * 300, session="s9") for kind in ("user", "talk")])
+        memory.settle(5)
+
+    _, out, _ = in_process(capsys, "status", "--home", home)
+
+    assert "compact_tokens_per_day" in out
+    assert "raise it in config.json" in out
+    assert "To ask it now" not in out
 
 
 def test_what_a_model_refused_before_it_came_back_is_told_and_is_no_complaint(home, capsys):

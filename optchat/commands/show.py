@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ..core.hits import Hit
     from ..core.records import Message
-
-
-_REMEDY: Final = (
-    "Hermes asks it again now and then. To ask it now: hermes optchat compact. It is named under auxiliary.optchat_compact in Hermes' "
-    'config.yaml; to do without it, set "summarizer": "local" in config.json'
-)
 
 
 def status_text(facts: dict[str, Any], typed: Callable[[str], str]) -> str:
@@ -56,6 +50,19 @@ def model_rows(model: dict[str, Any]) -> list[tuple[str, str]]:
     if model["retained"] or model["not_retained"]:
         rows.append(("turns judged", f"{model['retained']:,} worth its lines, {model['not_retained']:,} not"))
     return rows
+
+
+def remedy(model: dict[str, Any]) -> str:
+    """What a user can do where lines wait for a model that is paused; empty where none do."""
+    if not (model.get("backlog") and model.get("paused")):
+        return ""
+    if "compact_tokens_per_day" in model["paused"]:
+        # No fault of the model's: asking it again would not help today.
+        return "To have more written today, raise it in config.json; a session begun after that goes on"
+    return (
+        "Hermes asks it again now and then. To ask it now: hermes optchat compact. It is named under auxiliary.optchat_compact in "
+        'Hermes\' config.yaml; to do without it, set "summarizer": "local" in config.json'
+    )
 
 
 def _tokens(model: dict[str, Any], when: str) -> str:
@@ -109,9 +116,9 @@ def _advice(facts: dict[str, Any], typed: Callable[[str], str]) -> Iterable[str]
     if facts["last_error"] and not _is_over(facts):
         yield f"last error: {facts['last_error']}"
     working = facts["compactor"] in ("this process", "another process")
-    for_model, paused = facts["model"]["backlog"], facts["model"]["paused"]
-    if for_model and paused:
-        yield f"{count(for_model, 'line')} still to be written by a model that is paused, for the reason above. {_REMEDY}"
+    for_model = facts["model"]["backlog"]
+    if todo := remedy(facts["model"]):
+        yield f"{count(for_model, 'line')} still to be written by a model that is paused, for the reason above. {todo}"
     elif for_model and for_model == facts["lines_ready"]:
         if not working:
             yield f"{count(for_model, 'line')} can be written by the model while Hermes runs. To do it now: hermes optchat compact"

@@ -33,7 +33,7 @@ def rows(hermes_home: str | Path) -> dict[str, str]:
 
 
 def _rows(status: dict[str, Any]) -> dict[str, str]:
-    from ..commands.show import count, model_rows
+    from ..commands.show import count, model_rows, remedy
 
     backlog = count(status.get("lines_ready", 0), "line")
     if behind := status.get("full_text_behind"):
@@ -47,6 +47,8 @@ def _rows(status: dict[str, Any]) -> dict[str, str]:
         "lines written by": str(status.get("summarizer") or "unknown"),
         **dict(model_rows(status.get("model") or {})),
     }
+    if todo := remedy(status.get("model") or {}):
+        shown["what to do"] = todo
     for number, warning in enumerate(status.get("warnings") or (), start=1):
         shown[f"warning {number}"] = str(warning)
     return shown
