@@ -207,10 +207,16 @@ def test_a_batch_is_kept_aside_while_the_lock_is_stuck_and_logged_once_it_is_fre
         assert disk.commit("s1", Batch([Entry(kind="user", text="kept aside", session="s1")]), mark)
     assert any("lock" in warning for warning in memory.warnings)
     assert list(memory.session_entries("s1")) == []
+    for one in (memory, other):
+        assert one.status()["kept_aside"] == 1
+        assert any("1 of the newest messages" in warning for warning in one.status()["warnings"])
 
     log(disk, {"kind": "user", "text": "of another session"}, session="s2")
 
     assert [entry.text for entry in memory.session_entries("s1")] == ["kept aside"]
+    for one in (memory, other):
+        assert one.status()["kept_aside"] == 0
+        assert not any("newest messages" in warning for warning in one.status()["warnings"])
     log(disk, {"kind": "user", "text": "more"}, session="s2")
     assert [entry.text for entry in memory.session_entries("s1")] == ["kept aside"]
 

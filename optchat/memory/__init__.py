@@ -260,6 +260,8 @@ class Memory:
         first, last = (self._store.message(id_) if total else None for id_ in (0, total - 1))
         read = self._store.read
         behind, trouble = self._full_text_behind(total)
+        aside = sum(len(note["entries"]) for note in self._notes.notes("batch"))
+        waiting = [f"kept aside until the lock can be had, and not in the log yet: {aside:,} of the newest messages"] if aside else []
         damage = read(lambda index: index.damage(5))
         return {
             "root": str(self.root),
@@ -267,6 +269,7 @@ class Memory:
             "sessions": read(lambda index: index.count("sessions")),
             "first_date": first.date if first else "",
             "last_append": last.date if last else "",
+            "kept_aside": aside,
             "lines_built": read(lambda index: index.count("nodes")),
             "lines_ready": read(lambda index: index.count("ready")),
             "full_text_behind": behind,
@@ -275,7 +278,7 @@ class Memory:
             "view_chars": len(self.view()),
             "view_budget_chars": self.settings.view_budget_chars,
             "bytes_on_disk": self._bytes_on_disk(),
-            "warnings": [*self.warnings, *self._growth.troubles, *trouble, *(f"damage stepped over: {text}" for text in damage)],
+            "warnings": [*self.warnings, *waiting, *self._growth.troubles, *trouble, *(f"damage stepped over: {text}" for text in damage)],
         }
 
     def check(self, progress: Callable[[str, int, int], None] | None = None) -> dict[str, Any]:
