@@ -94,11 +94,7 @@ def _without_early(case: Case, rest: str, names: tuple[str, ...]) -> tuple[str, 
 
 def _without_nameless(case: Case, seen: list[New], unknown: list[Item], nameless: list[Record]) -> list[New]:
     """Take out the unknown ids that are those of messages logged before the host had named them."""
-    flow = [item for item in unknown if not item.steer]
-    if case.running is not None:  # its own message is not logged, so it is none of those
-        at = next((k for k in range(len(flow) - 1, -1, -1) if flow[k].said), None)
-        if at is not None and case.is_last_said(flow[at]) and _is_one(flow[at].canon, case.running.canon):
-            flow = flow[:at]
+    flow = _before_running(case, [item for item in unknown if not item.steer])
     own = next((at for at, record in enumerate(nameless) if record is case.own), None)
     match = align(flow, nameless, expected(case, flow), cut=True, own=own, sure=case.turn.sure)
     case.plan.firm = match.firm
@@ -113,13 +109,23 @@ def _without_nameless(case: Case, seen: list[New], unknown: list[Item], nameless
     gained = {id(flow[at]): rest for at, (_, rest) in masked.items() if rest}
     if match.rest and match.old:
         gained[id(flow[match.old - 1])] = match.rest
-    left: list[New] = []
-    for new in seen:
-        if id(new.item) in gained and id(new.item) in gone:
-            left.append(New.gain(new.item, gained[id(new.item)], named=True))
-        elif id(new.item) not in gone:
-            left.append(new)
-    return left
+    return [_what_is_left(new, gone, gained) for new in seen if id(new.item) not in gone or id(new.item) in gained]
+
+
+def _before_running(case: Case, flow: list[Item]) -> list[Item]:
+    """The items without the running turn's message and what follows it: that one is not logged, so it is none of those that are."""
+    if case.running is None:
+        return flow
+    at = next((k for k in range(len(flow) - 1, -1, -1) if flow[k].said), None)
+    if at is not None and case.is_last_said(flow[at]) and _is_one(flow[at].canon, case.running.canon):
+        return flow[:at]
+    return flow
+
+
+def _what_is_left(new: New, gone: set[int], gained: dict[int, str]) -> New:
+    """Of an item that is logged what it has gained since; any other item whole."""
+    here = id(new.item)
+    return New.gain(new.item, gained[here], named=True) if here in gone and here in gained else new
 
 
 def _is_one(text: str, other: str) -> bool:
