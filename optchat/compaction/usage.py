@@ -1,7 +1,7 @@
 """``usage.jsonl``: one line per model call, failed ones too, and from its last line what has been spent and how it goes.
 
 Only the holder of ``compactor.lock`` writes; any process may read at any time, in the same time however long the file is. Decides
-nothing but whether the day's budget still allows a call. Called by the compactor, ``retain.py`` and ``memory/``.
+nothing but whether the day's budget still allows a call. Called by ``author.py`` and ``memory/``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """One agent's message list, read again after every turn: what was read before is read anew only where it has changed.
 
-Pure. Remembers, by position, each message and the items it gave. Called by ``capture``; what a message gives is ``hostlist``'s to say.
+Pure. Remembers, by position, each message and the items it gave; what a message gives is ``hostlist``'s to say. Called by
+``capture/capture.py``.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Pure: list, log and open turns in, a plan out. A host shows its whole list again and again, rewritten on the way; every real message
 of it must come into the log once, in order. With host ids a message is new if its id is; without them its place and words tell, and
-the turns known to be open tell which of several equal messages are meant. Called by ``capture``.
+the turns known to be open tell which of several equal messages are meant. Called by ``capture/capture.py``.
 """
 
 from __future__ import annotations

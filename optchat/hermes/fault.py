@@ -1,7 +1,7 @@
 """What an exception of the host's model call means to us: that the model cannot be had at all, or that one call failed.
 
 Holds the rules and the wording, with secrets taken out of it. The hosts raise what the libraries of many providers raise; these are
-told by their status and their names, since importing those libraries costs a second. Called by the model binding.
+told by their status and their names, since importing those libraries costs a second. Called by ``calling.py``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The profile a piece of work belongs to: its home, its keys, and the host's own context for it.
 
 One process may serve several profiles. The host keeps what tells them apart in context variables, and a plain thread starts without
-any: it would read the configuration and the keys of whichever profile the process was started for. Called by the model binding.
+any: it would read the configuration and the keys of whichever profile the process was started for. Called by ``calling.py``.
 """
 
 from __future__ import annotations
