@@ -9,7 +9,7 @@ from children import children
 from clock import Clock
 from soundness import assert_sound
 
-from optchat.core.records import Entry
+from optchat.core.records import Entry, Node
 from optchat.core.render import FRAME_CHARS, weigh
 from optchat.core.settings import Settings
 from optchat.core.tree import cover
@@ -332,3 +332,27 @@ def test_a_view_of_thousands_of_lines_that_wait_for_a_model_is_shown_with_few_qu
     assert len(asked) < 60
     assert not locked, "nothing can merge, and nobody who writes is held up"
     assert_tiles(memory)
+
+
+@pytest.mark.parametrize("step", [6, 60])
+@pytest.mark.parametrize("fresh_each_time", [False, True])
+def test_lines_that_a_model_writes_late_leave_the_view_it_would_have_been(opened, root, step, fresh_each_time):
+    """An import of 700 messages whose merges a model writes, oldest first, while the view is shown again and again."""
+    memory = opened(settings=Settings(view_budget_chars=8_000, summarizer="model"))
+    memory.record([Entry(kind="user", text=f"message {k} " + "long " * 80) for k in range(700)])
+    memory.settle(60)
+    while waiting := memory._store.read(lambda index: index.ready(step)):
+        memory._store.commit([Node(level=r.place.level, index=r.place.index, text="a line of a model " * 22, by="model") for r in waiting])
+        assert len(memory.view()) <= 8_000
+        if fresh_each_time and waiting[0].place.index % 16 == 0:
+            memory.close()
+            memory = opened(settings=memory.settings)
+        assert_tiles(memory)
+    shown = [line.place for line in memory._view.lines()[0]]
+    (root / "view.json").unlink(missing_ok=True)
+    anew = [line.place for line in opened(settings=memory.settings)._view.lines()[0]]
+    assert len(shown) >= len(anew)
+    for at in range(0, 700, 20):  # no stretch of the past is told much shorter than by a view that has seen the tree whole
+        size = next(place.n for place in shown if place.first <= at < place.end)
+        ideal = next(place.n for place in anew if place.first <= at < place.end)
+        assert size <= 2 * ideal

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from optchat.core import view as view_module
 from optchat.core.tree import Place
-from optchat.core.view import Line, Marks, View, due, merge, open_up, parents_within, tile
+from optchat.core.view import Line, Marks, View, due, merge, merge_in_time, open_up, parents_within, tile
 
 PATIENT = settings(deadline=None)
 """Other work shares the machine: how long an example takes is no property of the code."""
@@ -168,6 +168,36 @@ def test_a_merge_joins_siblings_under_a_built_parent_and_nothing_splits(total, s
             "nothing but whole lines was joined"
         )
     assert sum(end - first for first, end in map(model.covered, after)) == sum(end - first for first, end in map(model.covered, before))
+
+
+@PATIENT
+@given(TOTALS, SEEDS, SHARES, st.integers(0, 9_000), st.integers(0, 9_000))
+def test_what_merges_while_parents_are_missing_merges_as_it_would_if_none_were(total, seed, nodes, early, late):
+    """Lines that wait for a model must not cost the older ones their room: what is merged cannot be taken back."""
+    late, early = sorted((late, early))
+    built, whole = model.some_tree(seed, total, 1.0, nodes), set(model.complete(total))
+    chars = dict.fromkeys(whole, 100)
+    leaves = lines_of([(0, k) for k in range(total)], chars)
+    merged = merge_in_time(leaves, total, early, weigh=weigh, parent=given_by(built, chars), expected=100)
+    assert set(nodes_of(merged)) <= built
+    weight = sum(map(weigh, leaves))
+    ideal = nodes_of(merge(leaves, total, early, weigh=weigh, parent=given_by(whole, chars), weight=weight))
+    for node in nodes_of(merged):
+        first, end = model.covered(node)
+        assert any(a <= first and end <= b for a, b in map(model.covered, ideal)), "it has merged further than it would have"
+    then = merge(merged, total, late, weigh=weigh, parent=given_by(whole, chars), weight=sum(map(weigh, merged)))
+    assert then == merge(leaves, total, late, weigh=weigh, parent=given_by(whole, chars), weight=weight)
+
+
+@PATIENT
+@given(TOTALS, SEEDS, SHARES, SHARES, st.integers(0, 9_000), st.data())
+def test_where_all_parents_are_there_nothing_waits(total, seed, leaves, merges, target, data):
+    dice = model.some_tree(seed, total, leaves, 1.0)
+    chars = data.draw(sizes(dice))
+    before = lines_of(model.some_view(seed, dice, merges), chars)
+    plain = merge(before, total, target, weigh=weigh, parent=given_by(dice, chars), weight=sum(map(weigh, tile(before, total))))
+    if len(nodes_of(tile(before, total))) == len(before):
+        assert merge_in_time(before, total, target, weigh=weigh, parent=given_by(dice, chars), expected=1) == plain
 
 
 @PATIENT

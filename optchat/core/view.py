@@ -82,6 +82,29 @@ def merge(
     return [line for line in chain.lines if line is not None]
 
 
+def merge_in_time(
+    lines: list[Line], total: int, target: int, *, weigh: Callable[[Line], int], parent: Callable[[Place], Line | None], expected: int
+) -> list[Line]:
+    """Of the merges that ``merge`` would make if every parent were built, of ``expected`` characters each, those whose parent is.
+
+    While a model is behind, the newest lines cannot merge yet. Made room for by what can, they would leave of all that is older a
+    few lines for ever, for no merge is undone.
+    """
+    tiles = list(tile(lines, total))
+    wanted = merge(
+        tiles, total, target, weigh=weigh, parent=lambda place: parent(place) or Line(place, expected), weight=sum(map(weigh, tiles))
+    )
+    merged: list[Line] = []
+    at = 0
+    for line in wanted:
+        start = at
+        while at < len(lines) and lines[at].place.end <= line.place.end:
+            at += 1
+        inside = lines[start:at]  # all that is merged here, as far as it can be
+        merged += merge(inside, total, -1, weigh=weigh, parent=parent, weight=sum(map(weigh, inside))) if len(inside) > 1 else inside
+    return merged
+
+
 def parents_within(lines: Iterable[Line]) -> list[Place]:
     """Every parent that ``merge`` can ask for, however far it merges: so that all may be looked up at once."""
     found: list[Place] = []
@@ -187,12 +210,17 @@ class View:
         if not ordered:
             self.lines.sort(key=lambda line: line.place.first)
 
-    def fold(self, marks: Marks, *, weigh: Callable[[Line], int], parent: Callable[[Place], Line | None]) -> bool:
-        """Run one batch if the view is past the high mark; whether any lines merged."""
+    def fold(
+        self, marks: Marks, *, weigh: Callable[[Line], int], parent: Callable[[Place], Line | None], expected: int | None = None
+    ) -> bool:
+        """Run one batch if the view is past the high mark; whether any lines merged. ``expected``: see ``merge_in_time``."""
         weight = self.weight(weigh)
         if weight <= marks.high:
             return False
-        merged = merge(self.lines, self.total, marks.low, weigh=weigh, parent=parent, weight=weight)
+        if expected is None:
+            merged = merge(self.lines, self.total, marks.low, weigh=weigh, parent=parent, weight=weight)
+        else:
+            merged = merge_in_time(self.lines, self.total, marks.low, weigh=weigh, parent=parent, expected=expected)
         changed = len(merged) != len(self.lines)
         self.lines = merged
         return changed

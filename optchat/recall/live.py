@@ -2,7 +2,8 @@
 
 Only merges are saved. Whoever merges holds the write lock and starts from the saved lines, so all processes show the same view.
 Showing it waits for nobody: what could not be merged in time is merged for that one rendering. A batch waits until no node is ready
-to be built: while parents of old lines are still missing, only the newest pairs could merge, and merges are never undone.
+to be built: while parents of old lines are still missing, only the newest pairs could merge, and merges are never undone. For lines
+that wait for a model it does not wait, and merges nothing that would not have merged with them (``core/view.py: merge_in_time``).
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ..core.render import FRAME_CHARS, render, weigh
 from ..core.tree import Place
 from ..core.view import Line, Marks, View, parents_within, tile
 from ..storage import forks, reads, viewfile
-from ..storage.lines import LINES_MAX, Lines
+from ..storage.lines import EXPECTED, LINES_MAX, Lines
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -36,11 +37,15 @@ logger = logging.getLogger(__name__)
 class LiveView:
     """One memory's view. Safe to use from several threads."""
 
-    def __init__(self, store: Store, path: Path, budget: int, *, awaited: Collection[Cost] = ALL) -> None:
-        """``awaited``: a batch waits for ready nodes of these costs, and not for those that nobody builds or that wait for a model."""
+    def __init__(self, store: Store, path: Path, budget: int, *, awaited: Collection[Cost] = ALL, expected: int = EXPECTED) -> None:
+        """``awaited``: a batch waits for ready nodes of these costs, and not for those that nobody builds or that wait for a model.
+
+        ``expected``: characters of a line that is not built yet.
+        """
         self._store = store
         self._tree = Lines(store)
         self._awaited = awaited
+        self._expected = expected
         self._rewritten = 0  # how often lines had been rewritten when ours were weighed
         self._path = path
         self._budget = budget
@@ -77,7 +82,7 @@ class LiveView:
             self._extend()
             if self._tree_is_growing() or not (self._unsaved or self._view.weight(weigh) > self._marks.high):
                 return
-            if not (self._unsaved or self._can_merge()):
+            if not (self._unsaved or self._would_merge()):
                 return  # the lock is not taken at every turn for nothing, as long as lines wait for a model
             try:
                 with self._store.locked(timeout_s=wait_s):
@@ -107,7 +112,7 @@ class LiveView:
         """Under the write lock: from the saved lines to the log's end, merged, saved."""
         self._reload()
         self._extend()
-        self._unsaved |= self._view.fold(self._marks, weigh=weigh, parent=Parents(self._store, self._view.lines))
+        self._unsaved |= self._fold(self._view)
         if len(self._view.lines) > LINES_MAX:
             del self._view.lines[: -LINES_MAX // 2]
             self._floor = self._view.lines[0].place.first
@@ -137,9 +142,15 @@ class LiveView:
             return False
         return bool(self._store.read(lambda index: index.ready(1, self._awaited)))
 
-    def _can_merge(self) -> bool:
-        """Whether there is a pair of lines whose parent is built, or there are more lines than can be held."""
-        return len(self._view.lines) > LINES_MAX or Parents(self._store, self._view.lines).any()
+    def _would_merge(self) -> bool:
+        """Whether a batch would change anything."""
+        return len(self._view.lines) > LINES_MAX or self._fold(View(self._view.lines, self._view.total))
+
+    def _fold(self, view: View) -> bool:
+        """One batch; whether it has merged any lines."""
+        many = len(view.lines) > LINES_MAX  # too many to wait for lines that a model may never write
+        parents = Parents(self._store, list(tile(view.lines, view.total)))
+        return view.fold(self._marks, weigh=weigh, parent=parents, expected=None if many else self._expected)
 
     def _extend(self) -> None:
         """Bring in the leaves built since; for a long stretch, what of it a whole view could show."""
@@ -192,7 +203,7 @@ class LiveView:
 
     def _unfold(self, first: int, end: int, target: int) -> list[Line]:
         """Messages [first, end) as lines of at most ``target`` characters."""
-        lines, floor = self._tree.unfold(first, end, self._store.total(), target, weigh=weigh)
+        lines, floor = self._tree.unfold(first, end, self._store.total(), target, weigh=weigh, expected=self._expected)
         self._floor = floor or self._floor
         return lines
 
@@ -212,10 +223,6 @@ class Parents:
         """The line of a parent, or None if it is not built."""
         chars = self._found().get(place)
         return None if chars is None else Line(place, chars)
-
-    def any(self) -> bool:
-        """Whether any is built."""
-        return bool(self._found())
 
     def _found(self) -> dict[Place, int]:
         if self._chars is None:

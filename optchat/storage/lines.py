@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 LINES_MAX: Final = 4_096
 """More lines than this are never held: no step may cost more in a longer log."""
 
+EXPECTED: Final = 512
+"""Characters of a line that is not built yet, where nothing better is known: the size the settings begin with."""
+
 
 class Lines:
     """Built nodes as lines. ``measure``: what of a node counts as its size, its characters or its bytes."""
@@ -32,32 +35,49 @@ class Lines:
         size = self._store.read(lambda index: self._measure(index, place))
         return None if size is None else Line(place, size)
 
-    def halves(self, place: Place) -> tuple[Line, Line] | None:
-        """Both halves of a place, if both are built."""
-        older, younger = (self.at(child) for child in place.children)
-        return None if older is None or younger is None else (older, younger)
+    def unfold(
+        self, first: int, end: int, total: int, target: int, *, weigh: Callable[[Line], int], expected: int = EXPECTED
+    ) -> tuple[list[Line], int]:
+        """Messages [first, end) as lines that weigh at most ``target``, from the coarsest nodes down, and from where on they count.
 
-    def unfold(self, first: int, end: int, total: int, target: int, *, weigh: Callable[[Line], int]) -> tuple[list[Line], int]:
-        """Messages [first, end) as lines that weigh at most ``target``, from the coarsest built nodes down, and from where on they count.
-
-        O(lines), whatever the log's size. The second is 0, or the first message of the newest lines where there were too many.
+        Nodes that are not built yet count with ``expected`` characters; in their place stand the coarsest built ones inside them, so
+        that what is there has the shape it will have, and weighs more. O(lines), whatever the log's size. The second is 0, or the first
+        message of the newest lines where there were too many.
         """
-        roots, floor = self._roots(first, end)
-        weight = sum(map(weigh, tile(roots, end, first)))
-        return open_up(roots, total, target, weigh=weigh, children=self.halves, weight=weight), floor
+        coarsest = [self._or_expected(place, expected) for place in cover(first, end)]
+        weight = sum(map(weigh, coarsest))
+        wanted = open_up(coarsest, total, target, weigh=weigh, children=lambda place: self._halves(place, expected), weight=weight)
+        return self._built_in([line.place for line in wanted])
 
-    def _roots(self, first: int, end: int) -> tuple[list[Line], int]:
-        """The coarsest built nodes in [first, end), oldest first; the newest of them where they are too many."""
-        roots: list[Line] = []
-        todo = cover(first, end)
-        while todo and len(roots) <= LINES_MAX:
+    def _or_expected(self, place: Place, expected: int) -> Line:
+        """The line of a place: as it is, as it is expected to be, or without a text where not even a message of it has its line."""
+        line = self.at(place)
+        return line or Line(place, expected if self._any_leaf(place) else None)
+
+    def _halves(self, place: Place, expected: int) -> tuple[Line, Line] | None:
+        """Both halves of a place; None where a built line would give way to halves that are not."""
+        older, younger = (self.at(child) for child in place.children)
+        if older and younger:
+            return older, younger
+        if self.at(place) or not self._any_leaf(place):
+            return None
+        return older or self._or_expected(place.children[0], expected), younger or self._or_expected(place.children[1], expected)
+
+    def _any_leaf(self, place: Place) -> bool:
+        return place.level > 0 and self._store.read(lambda index: index.any_leaf(place.first, place.end))
+
+    def _built_in(self, places: list[Place]) -> tuple[list[Line], int]:
+        """The coarsest built nodes in these places, oldest first; where they are too many the newest of them, and from where on."""
+        found: list[Line] = []
+        todo = list(places)
+        while todo and len(found) <= LINES_MAX:
             place = todo.pop()
             line = self.at(place)
             if line is not None:
-                roots.append(line)
-            elif place.level and self._store.read(lambda index, p=place: index.any_leaf(p.first, p.end)):  # type: ignore[misc]
+                found.append(line)
+            elif self._any_leaf(place):
                 todo.extend(place.children)
-        return roots[::-1], roots[-1].place.first if todo else 0
+        return found[::-1], found[-1].place.first if todo else 0
 
 
 def leaf_lines(store: Store, first: int, end: int) -> list[Line]:
