@@ -60,6 +60,16 @@ def test_it_loads_under_the_name_a_host_gives_it_and_without_its_newer_names(hom
     assert not found["plain"]
 
 
+def test_a_command_that_fails_ends_with_its_status_and_names_the_hosts_program(home):
+    nothing = home.hermes("optchat", "status")
+    assert nothing.returncode == 1
+    assert "with: hermes optchat import FILE" in nothing.stderr
+
+    home.seed(("user", "hello"))
+    assert home.hermes("optchat", "zoom", "99").returncode == 1
+    assert home.hermes("optchat", "zoom", "0").returncode == 0
+
+
 def test_the_command_line_is_there_also_in_a_process_that_never_loads_the_provider(home):
     home.seed(("user", "The fjord boat leaves at 7:40."))
 
