@@ -18,7 +18,7 @@ import pytest
 
 from optchat.core.errors import AddressError, OptchatError, StoreError
 from optchat.hermes import dependencies, hooks, memories, tools, wording
-from optchat.hermes.hooks import Troubles, empty, hook
+from optchat.hermes.hooks import Troubles, empty, hook, silence
 from optchat.hermes.session import Session
 
 
@@ -234,6 +234,19 @@ def test_what_is_recalled_is_of_the_session_the_agent_is_in(begin):
     assert "in other" in provider.prefetch("q", session_id="other")
 
 
+@pytest.mark.parametrize(("content", "words"), [([{"type": "text", "text": "hello"}, {"type": "input_text", "text": "there"}], "hello\nthere"), (None, ""), ({}, ""), (7, "7")])
+def test_what_a_host_says_may_be_of_the_shape_of_any_content(begin, content, words):
+    provider = begin()
+    provider.on_turn_start(1, content)
+    assert f"asked {words!r}" in provider.prefetch(content)
+    provider.sync_turn(content, content, messages=[{"role": "user", "content": content}])
+    provider.on_session_switch(content)
+    started, ended, _ = provider._session.capture().calls[-3:]
+    assert (started[0], started[1][0]) == ("turn_started", words)
+    assert (ended[0], ended[1][1]) == ("turn_ended", None)
+    assert provider._session.id == "s1"
+
+
 def test_a_session_is_called_as_it_is_written_on_disk(begin):
     """Half a character in a name, as some hosts cut one out of a chat's title."""
     provider = begin("s\ud83d")
@@ -421,14 +434,29 @@ def test_a_failing_callback_of_the_host_is_no_failure_of_ours(begin):
     assert provider.prefetch("q") == ""
 
 
-def test_a_memory_that_could_not_be_opened_is_opened_at_the_next_call(begin):
+@pytest.mark.parametrize("platform", ["cli", "cron"])
+def test_a_memory_that_could_not_be_opened_is_opened_at_the_next_call_and_said_to_work(begin, platform):
+    told = []
     FakeMemory.failing = StoreError("cannot lock")
-    provider = begin()
+    provider = begin(platform=platform, warning_callback=told.append)
     assert FakeMemory.opened == []
+    assert ["cannot lock" in line for line in told] == [True]
 
     FakeMemory.failing = None
 
+    assert provider.system_prompt_block()
+    assert len(told) == 1
     assert "0+1|" in provider.prefetch("q")
+    assert told[1:] == ["Memory works again."]
+
+
+def test_a_memory_that_is_opened_only_by_a_turn_s_end_is_said_to_work(begin):
+    told = []
+    FakeMemory.failing = StoreError("cannot lock")
+    provider = begin(warning_callback=told.append)
+    FakeMemory.failing = None
+    provider.sync_turn("x", "y", messages=[])
+    assert told[1:] == ["Memory works again."]
 
 
 def test_a_memory_that_hangs_holds_up_no_turn_and_no_exit(begin, monkeypatch):
@@ -461,23 +489,30 @@ def test_a_memory_that_hangs_holds_up_no_turn_and_no_exit(begin, monkeypatch):
     assert "has not answered" in told[0]
 
 
-def test_what_fails_after_nobody_waits_any_more_is_reported_all_the_same(begin, caplog):
-    provider = begin()
-    gate, over = threading.Event(), threading.Event()
+@pytest.mark.parametrize("error", [None, StoreError("cannot append: the disk is gone")])
+def test_how_it_comes_out_when_nobody_waits_any_more_is_told_all_the_same(caplog, error):
+    told, gate, over = [], threading.Event(), threading.Event()
 
-    def late():
-        gate.wait(30)
-        raise StoreError("cannot append: the disk is gone")
+    class Slow:
+        troubles = Troubles()
 
-    def failed(error):
-        provider.troubles.failed("on_turn_start", error)
-        over.set()
+        @hook(silence, 0.01)
+        def remember(self):
+            gate.wait(30)
+            if error:
+                raise error
 
-    with pytest.raises(OptchatError, match="has not answered"):
-        hooks._within(0.01, late, failed)
+    slow = Slow()
+    slow.troubles.tell_through(told.append)
+    ended, slow.troubles.ended_late = slow.troubles.ended_late, lambda *how: (ended(*how), over.set())
+    assert slow.remember() is None
+    assert ["has not answered" in line for line in told] == [True]
     gate.set()
     assert over.wait(30)
-    assert "the disk is gone" in caplog.text
+    if error:
+        assert "the disk is gone" in caplog.text
+    else:
+        assert told[1:] == ["Memory works again."]
 
 
 def test_a_hook_that_is_waited_for_keeps_the_context_and_the_errors_of_its_caller():

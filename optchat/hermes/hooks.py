@@ -63,6 +63,13 @@ class Troubles:
             logger.warning("optchat: %s works again", hook)
             self._say("Memory works again.")
 
+    def ended_late(self, hook: str, error: Exception | None) -> None:
+        """Note how a hook came out that nobody waited for any more."""
+        if error is None:
+            self.worked(hook)
+        else:
+            self.failed(hook, error)
+
     def mention(self, warnings: Iterable[str]) -> None:
         """Tell the user of each of these once."""
         for warning in warnings:
@@ -95,7 +102,7 @@ def hook(nothing: Callable[[], Any], within_s: float = 0.0) -> Callable[[_Method
         def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
             try:
                 call = functools.partial(method, self, *args, **kwargs)
-                result = _within(within_s, call, lambda error: self.troubles.failed(method.__name__, error)) if within_s else call()
+                result = _within(within_s, call, functools.partial(self.troubles.ended_late, method.__name__)) if within_s else call()
             except Exception as error:  # the user's turn goes on without memory
                 self.troubles.failed(method.__name__, error)
                 return nothing()
@@ -107,8 +114,11 @@ def hook(nothing: Callable[[], Any], within_s: float = 0.0) -> Callable[[_Method
     return decorate
 
 
-def _within(seconds: float, call: Callable[[], Any], failed_late: Callable[[Exception], None]) -> Any:
-    """What a call returns or raises; after so many seconds our own error, and the call goes on in its thread."""
+def _within(seconds: float, call: Callable[[], Any], ended_late: Callable[[Exception | None], None]) -> Any:
+    """What a call returns or raises; after so many seconds our own error, and the call goes on in its thread.
+
+    ``ended_late``: told, once such a call is over, what was raised in it.
+    """
     came: queue.SimpleQueue[tuple[Any, Exception | None]] = queue.SimpleQueue()
     mutex, given_up = threading.Lock(), False
 
@@ -121,8 +131,8 @@ def _within(seconds: float, call: Callable[[], Any], failed_late: Callable[[Exce
         with mutex:
             came.put((result, failure))
             late = given_up
-        if late and failure is not None:
-            failed_late(failure)
+        if late:
+            ended_late(failure)
 
     # A copy of the context: hosts keep in it which profile they are at work for.
     thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), name="optchat-hook", daemon=True)

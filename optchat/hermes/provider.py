@@ -34,6 +34,9 @@ TURN_WAIT_S: Final = 2.0
 END_WAIT_S: Final = 5.0
 """Longest a hook between turns or at the end of a program may take; the host gives up on a ``prefetch`` after 8."""
 
+OPEN_WAIT_S: Final = 10.0
+"""Longest the beginning of a session may take; an index that has to be made anew is made meanwhile."""
+
 _LINE: Final = re.compile(r"^ {0,2}\d+\+\d+\|", re.MULTILINE)
 _said_unavailable = False
 
@@ -99,7 +102,7 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
 
     # -- a session begins
 
-    @hook(silence)
+    @hook(silence, OPEN_WAIT_S)
     def initialize(self, session_id: str, **kwargs: Any) -> None:
         """Begin a session, or begin it again: a second call puts a new session in place of the first."""
         self.troubles.tell_through(kwargs.get("warning_callback"))
@@ -136,7 +139,9 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
     def on_turn_start(self, turn_number: int, message: str, **kwargs: Any) -> None:  # noqa: ARG002 - the host's signature
         """Keep what the user said, before anything can go wrong with the turn."""
         if session := self._writing():
-            session.capture().turn_started(message, author=str(kwargs.get("author_name") or kwargs.get("author_id") or session.author))
+            session.capture().turn_started(
+                _words(message), author=str(kwargs.get("author_name") or kwargs.get("author_id") or session.author)
+            )
 
     @hook(empty, END_WAIT_S)
     def prefetch(self, query: str, *, session_id: str = "") -> str:
@@ -146,8 +151,9 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
         if session is None or not session.shows_view:
             return ""
         # The host that names the session is the one that keeps the block of a turn that breaks off.
-        text = session.memory().recall(query, session=session.named(session_id), kept=bool(session_id))
+        text = session.memory().recall(_words(query), session=session.named(session_id), kept=bool(session_id))
         self._recalled_lines = len(_LINE.findall(text))
+        self.troubles.worked("initialize")  # what it could not do is done by now; it is not called again to say so
         return text
 
     def queue_prefetch(self, query: str, *, session_id: str = "") -> None:
@@ -193,8 +199,9 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
                 # First: the next turn may be waiting to hear what stands in front of the model. It must not cost the turn its log.
                 session.memory().ledger.seen(session.named(session_id), messages)
             finally:
-                session.capture().turn_ended(messages, user_content, author=str(author))
+                session.capture().turn_ended(messages, user_content if isinstance(user_content, str) else None, author=str(author))
             session.record()
+            self.troubles.worked("initialize")
             self.troubles.mention(session.memory().warnings)
 
     @hook(silence, TURN_WAIT_S)
@@ -271,6 +278,15 @@ def _follow_list(memory: Memory, old: str, new: str, *, rewound: bool, reason: s
         memory.compressed(new)
     elif reason == "branch":
         memory.ledger.branched(old, new)
+
+
+def _words(content: object) -> str:
+    """A text a host gives, which may be of the shape of a message's content: parts, or nothing at all."""
+    if isinstance(content, str):
+        return content
+    from ..core.hostlist import text_of
+
+    return text_of(content)
 
 
 def _memory_note(action: str, target: str, content: str, metadata: dict[str, Any]) -> str:

@@ -57,7 +57,7 @@ class Session:
         """The session a hook names, as it is written on disk, or this one. Half a character in its name would fail every question."""
         from ..core.records import clean
 
-        return clean(session_id) or self.id
+        return (clean(session_id) if isinstance(session_id, str) else "") or self.id
 
     @property
     def shows_view(self) -> bool:
