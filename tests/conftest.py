@@ -17,8 +17,8 @@ _FOREIGN = ("HERMES_", "OPTCHAT_", "OPENAI_", "ANTHROPIC_", "OPENROUTER_", "GEMI
 
 settings.register_profile("quick", max_examples=20)
 _FULL = settings.get_profile("default").max_examples
-_SLOW = {"test_crash.py", "test_damage.py"}
-"""Files whose tests strike at every operation or every byte of whole lives, one after the other."""
+_SLOW = {"test_crash.py", "test_damage.py", "test_fuzz.py", "test_model_processes.py"}
+"""Files whose tests strike at every operation or every byte of whole lives, or live whole lives of several processes."""
 
 
 def pytest_itemcollected(item):

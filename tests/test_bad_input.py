@@ -85,6 +85,7 @@ def test_a_message_of_fifty_megabytes_is_kept_whole_and_its_line_short(memory):
     assert len(memory.zoom("0+2").splitlines()[0]) < 600
 
 
+@pytest.mark.slow
 def test_a_batch_of_nothing_but_long_messages_is_worked_off(memory, monkeypatch):
     monkeypatch.setattr(compactor, "BYTES_AT_ONCE", 1 << 20)
     memory.record([Entry(kind="echo", text="x y " * 50_000) for _ in range(12)])

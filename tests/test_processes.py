@@ -206,6 +206,7 @@ memory.close()
 """
 
 
+@pytest.mark.slow
 def test_eight_processes_talk_and_compact_while_others_are_killed(opened, root, tmp_path):
     turns, said, steps = effort(40, 250), {}, {}
 

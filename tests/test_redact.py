@@ -390,6 +390,7 @@ def test_another_process_at_work_is_not_in_the_way(root):
 # -- crashes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("landing", [0, 40])
 @pytest.mark.parametrize("how", [faults.Crash, faults.disk_error])
 def test_cut_at_any_operation_it_is_finished_by_doing_it_again(opened, tmp_path, how, landing):
