@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import gc
 import json
 import random
@@ -434,6 +435,13 @@ def test_the_marker_of_a_blob_is_kept_or_dropped_but_never_cut():
 def test_a_terminals_colours_are_no_text():
     line = leaf_line("echo", "\x1b[1;31mFAILED\x1b[0m tests/test_ledger.py::test_\x1b[32mclose_9\x1b[0m\n" + "ok and again ok\n" * 60, 256)
     assert line.startswith("echo: FAILED tests/test_ledger.py::test_close_9")
+
+
+def test_a_large_picture_in_an_address_is_one_marker():
+    url = "data:image/png;base64," + base64.b64encode(random.Random(5).randbytes(150_000)).decode()
+    line = leaf_line("echo", f"before {url} after", 300)
+    assert line.startswith("echo: before [base64, 200000 bytes]")
+    assert line.count("[base64") == 1
 
 
 def test_a_sha_is_no_blob():

@@ -111,6 +111,7 @@ def _is_opaque(value: str) -> bool:
 
 _BLOB: Final = re.compile(r"(?:[A-Za-z0-9+/_-]{60,}+={0,2}+(?:\\n|[\r\n])*+)++[A-Za-z0-9+/_-]*={0,2}")
 _DATA_URL: Final = re.compile(r"data:[\w.+/;=-]{0,80};base64,[A-Za-z0-9+/_=-]*")
+_URL_HEAD: Final = re.compile(r"data:[\w.+/;=-]{0,80};base64,\Z")
 _LEAST_BLOB: Final = 100
 _LEAST_HEX: Final = 129
 """Characters: a SHA-512 in hex has 128 and is a name someone may look for."""
@@ -204,7 +205,7 @@ def _ends(text: str) -> str:
             whole = _BLOB.match(text, match.start())
             end = whole.end() if whole else SIDE
             if marker := _marker(match[0][:400], end - match.start()):
-                head = head[: match.start()] + marker
+                head = _URL_HEAD.sub("", head[: match.start()]) + marker
                 tail = max(tail, end)
     return f"{clean(head)}\n…\n{clean(text[tail:])}"
 
