@@ -104,9 +104,11 @@ class Lock:
 
     def _take(self, until: float) -> bool:
         try:
-            if not self.path.parent.exists():  # it was removed under us: what is said now is logged all the same
+            try:
+                self._lock.acquire(timeout=max(0.0, until - time.monotonic()), poll_interval=LOCK_POLL_S)
+            except FileNotFoundError:  # the directory was removed under us: what is said now is logged all the same
                 make_dir(self.path.parent)
-            self._lock.acquire(timeout=max(0.0, until - time.monotonic()), poll_interval=LOCK_POLL_S)
+                self._lock.acquire(timeout=max(0.0, until - time.monotonic()), poll_interval=LOCK_POLL_S)
         except Timeout:
             return False
         except (OSError, NotImplementedError) as error:
