@@ -25,7 +25,7 @@ SERIES = {
     "open and first view": ("append", "open_and_view_s", 1e3),
     "view": ("append", "view_ms", 1),
     "recall of a question, p95": ("recall", "recall_p95_ms", 1),
-    "our part of one model line": ("compaction", "cpu_ms_per_message", 1),
+    "CPU for a message's lines by a model": ("compaction", "cpu_ms_per_message", 1),
     "idle wake of the compactor": ("compaction", "idle_wake_ms", 1),
 }
 """What is drawn: the line's name, the bench it is from, the figure there, and what makes milliseconds of it."""
