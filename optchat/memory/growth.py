@@ -61,14 +61,15 @@ class Growth:
         self._threaded = threaded
         self._closed = threading.Event()
         self.costs = costs_built(settings, model=model is not None)
-        self._model = model if self.costs is CHEAP else None
+        self._for_model = self.costs is CHEAP  # the lines that are not cheap are a model's to write, whether or not it is there
+        self._model = model if self._for_model else None
         self._lock = files.Lock(root / "compactor.lock")
         self._usage = Usage(root, clock, redact=model.redact) if model else Usage(root, clock)
         self._work = StoreWork(store, search, rested, self._context())
         self.compactor = Compactor(self._work, self._lock, settings.node_bytes, self.costs)
         self._lanes = self.compactor.lanes = self._new_lanes()
         self.compactor.took_over = self._take_over
-        self.compactor.modest = self.costs is CHEAP and self._model is None
+        self.compactor.modest = self._for_model and self._model is None
 
     def start(self) -> None:
         """Start the thread, where there is to be one."""
@@ -137,10 +138,10 @@ class Growth:
         model = self._usage.facts(name=name, backlog=backlog, jobs=self._settings.compact_jobs, messages=messages)
         if local:
             model["paused"] = ""
-        elif self.costs is CHEAP and self._model is None:
+        elif self._for_model and self._model is None:
             model["paused"] = model["paused"] or NO_MODEL
         return {
-            "summarizer": f"model {name}".strip() if self.costs is CHEAP else "local",
+            "summarizer": f"model {name}".strip() if self._for_model else "local",
             "compactor": self._place(),
             "last_error": self.compactor.last_error or (self._lanes.last_error if self._lanes else "") or model["last_error"],
             "model": model,
@@ -179,7 +180,7 @@ class Growth:
         )
 
     def _settled(self) -> bool:
-        ready = self._store.read(lambda index: index.ready(1, ALL if self.costs is CHEAP else self.costs))
+        ready = self._store.read(lambda index: index.ready(1, ALL if self._for_model else self.costs))
         busy = self._lanes is not None and self._lanes.busy
         return not ready and not busy and self._all_searchable()
 
@@ -197,7 +198,7 @@ class Growth:
         """
         if self._store.read(lambda index: index.ready(1, CHEAP)) or not self._all_searchable():
             return False
-        if self.costs is CHEAP and self._lanes is None:
+        if self._for_model and self._lanes is None:
             return True
         if not ours:
             return bool(self._usage.paused)
