@@ -136,7 +136,11 @@ class Capture:
             self._take(items, turn, author=author)
             if turn is not None:
                 with self._turns_lock:
-                    turn.over = True
+                    # The hooks after turns come in the order of the turns: an older one that was
+                    # broken off gets no list any more, and must not be taken for a younger one
+                    # with the same words.
+                    for older in self._turns[: self._turns.index(turn) + 1]:
+                        older.over = True
 
     def list_seen(self, messages: Sequence[object]) -> None:
         """The host shows its list at some other moment, perhaps in the middle of a turn, perhaps before it has announced one."""
