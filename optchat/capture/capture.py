@@ -20,13 +20,15 @@ from ..core.known import Known
 from ..core.reader import Reader
 from ..core.records import clean
 from ..core.transcript import EARLY, Addition, Footing, Plan, Turn, reconcile, unshown
+from .origin import find_origin
 from .store import Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ..core.hostlist import Item
     from ..core.records import Entry
+    from .origin import Origin
     from .store import CaptureStore
 
 UNDO_NOTE: Final = "(the user took back what was said last: /undo)"
@@ -37,6 +39,10 @@ _RETRIES_MAX: Final = 20
 """Times a batch is tried anew because other processes have written into its session meanwhile; the list is compared again each time."""
 _TURNS_KEPT: Final = 64
 """The newest turns begun that are remembered here; the disk knows all that are open."""
+_ASKED_FOR: Final = 32
+"""Messages at either end of a list whose words are looked up to find out where it comes from."""
+_LEFT_KEPT: Final = 8
+"""Sessions an agent has left that are remembered, the last ones."""
 _CONTINUES: Final = ("compression", "branch", "")
 """Reasons of a switch to a session that goes on from its parent. A resumed session has only come after it."""
 
@@ -73,11 +79,22 @@ class _Early:
 class Capture:
     """Captures the session of one agent."""
 
-    def __init__(self, store: CaptureStore, *, session: str, platform: str = "", owner: str = "") -> None:
+    def __init__(
+        self,
+        store: CaptureStore,
+        *,
+        session: str,
+        platform: str = "",
+        owner: str = "",
+        parent_of: Callable[[str], str] | None = None,
+    ) -> None:
+        """``parent_of``: which session the host says another came from, "" where it does not."""
         self.session = clean(session)  # as it comes back from the disk, or nothing would be known of it
         self.platform = platform
         self.owner = owner or uuid4().hex[:12]
         self._store = store
+        self._parent_of = parent_of or (lambda _session: "")
+        self._left: list[str] = []  # sessions this agent was in before
         self._reader = Reader()
         self._known = Known()
         self._footing: Footing | None = None
@@ -170,6 +187,9 @@ class Capture:
                 self._store.fork(new_session, parent, turns, whole=reason == "compression")
             else:
                 self._give_up()
+            if old in self._left:
+                self._left.remove(old)
+            self._left = [*self._left[-_LEFT_KEPT:], old]
             with self._turns_lock:
                 self.session = new_session
                 if not goes_on:  # no list of the other session can belong to them
@@ -275,9 +295,16 @@ class Capture:
             # A message that ends a list may be one whose turn is not announced yet; one that something follows is the newest turn's.
             facts.likely = likely and (facts.rewound or (bool(items) and (items[-1].steer or not items[-1].said)))
             plan = reconcile(items, self._known, drafts, facts)
-            self._footing = plan.footing
+            session, mark = self.session, self._mark
+            origin = self._origin_of(items, plan, facts, drafts) if plan.strangers else None
+            if origin is not None and origin.plan is None:
+                self._store.fork(session, origin.session, origin.turns, whole=False, at=origin.at)
+                continue
+            if origin is not None and origin.plan is not None:
+                plan, session, mark = origin.plan, origin.session, origin.mark
+            self._footing = plan.footing if session == self.session else None
             batch = self._batch(plan)
-            if not batch or self._store.commit(self.session, batch, self._mark):
+            if not batch or self._store.commit(session, batch, mark):
                 break
         else:
             raise StoreError("cannot log a turn: other processes keep writing to its session", hint="It is logged with the next turn")
@@ -286,6 +313,23 @@ class Capture:
                 self._early = _Early(spare, plan.early.canon, plan.early.parts)
         if sure:
             self._rewound = False
+
+    def _origin_of(
+        self, items: Sequence[Item], plan: Plan, facts: Turn, drafts: Sequence[Draft]
+    ) -> Origin | None:
+        """Which other session a list comes from, of those that hold what nobody has announced."""
+        uids = [addition.entry.uid for addition in plan.additions if addition.entry.uid]
+        texts = [entry.text for entry in plan.strangers]
+        found = self._store.sessions_with(uids, [*texts[:_ASKED_FOR], *texts[-_ASKED_FOR:]])
+        candidates = dict.fromkeys([*reversed(self._left), *self._parents(), *found])
+        return find_origin(self._store, items, plan, facts, drafts, candidates=candidates)
+
+    def _parents(self) -> Iterator[str]:
+        """The sessions the host says this one came from, the nearest first."""
+        session, seen = self.session, {self.session}
+        while (session := self._parent_of(session)) and session not in seen:
+            seen.add(session)
+            yield session
 
     def _facts(self, token: str, *, sure: bool, spare: str = "", author: str = "") -> Turn:
         with self._turns_lock:

@@ -193,9 +193,11 @@ class Known:
         """The id of what the user said last in what a session has shown; -1 if that is nothing."""
         return next((record.id for record in reversed(self.shown(session)) if record.said), -1)
 
-    def last_turn(self, session: str) -> str:
-        """The turn a session has shown last; what it brought may be shown yet."""
-        return next((record.turn for record in reversed(self.shown(session)) if record.said), "")
+    def last_turn(self, session: str, before: int | None = None) -> str:
+        """The turn a session has shown last (before a message); what it brought may be shown yet."""
+        shown = reversed(self.shown(session))
+        said = (r for r in shown if r.said and (before is None or r.id < before))
+        return next((record.turn for record in said), "")
 
     def reaches(self, session: str, begun_in: str, turn: str) -> bool:
         """Whether a turn begun in one session of the family can show in the lists of another."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from .drafts import Draft, Unit
+from .hostlist import STEER
 from .records import Entry
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ class Bind:
 class Plan:
     """What to write. ``early``: the last entry is a message whose turn is not announced yet. ``gap``: the summary now in the list.
 
-    ``firm``: nothing in the list speaks against its being the running turn's.
+    ``firm``: nothing in the list speaks against its being the running turn's. ``reached``: the
+    last logged message that the list was found to show, -1 for none.
     """
 
     firm: bool = True
@@ -84,6 +86,13 @@ class Plan:
     early: Item | None = None
     gap: str = ""
     footing: Footing | None = None
+    reached: int = -1
+
+    @property
+    def strangers(self) -> list[Entry]:
+        """What the user is to have said, but no turn was announced with it."""
+        entries = (addition.entry for addition in self.additions)
+        return [e for e in entries if e.kind == "user" and not e.turn and e.tool != STEER]
 
 
 @dataclass(slots=True)
