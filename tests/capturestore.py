@@ -7,8 +7,8 @@ from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, NamedTuple
 
 from optchat.capture.store import Batch, News
-from optchat.core.hosttext import canon
 from optchat.core.errors import StoreError
+from optchat.core.hosttext import canon
 from optchat.core.known import Fork
 from optchat.core.records import Entry, Message
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from ..core.drafts import NEAR_S, Draft, seconds
-from ..core.errors import StoreError
+from ..core.errors import OptchatError, StoreError
 from ..core.hostlist import STEER
 from ..core.hosttext import alike, canon, likeness, told
 from ..core.known import Known
@@ -108,6 +108,7 @@ class Capture:
         self._turns_lock = threading.Lock()
         self._turns: list[_Begun] = []
         self._early: _Early | None = None
+        self._unkept: list[Draft] = []
 
     # -- what the host tells
 
@@ -142,6 +143,14 @@ class Capture:
             with self._lock:
                 if turn.over:
                     self._write_down(session, [replace(draft, text=None)])
+
+    def delegated(self, task: str, result: str) -> None:
+        """A subagent has reported. Waits for nobody."""
+        self._put_aside("work", f"{task}\n\n{result}", result.strip() or task.strip())
+
+    def noted(self, text: str, content: str) -> None:
+        """The host's memory tool has put down, replaced or struck ``content``. Waits for nobody."""
+        self._put_aside("note", text, content.strip())
 
     def turn_ended(self, messages: Sequence[object], user_content: str | None = None, author: str = "") -> None:
         """The turn is over; ``messages`` is the host's whole list, ``user_content`` what opened the turn."""
@@ -206,6 +215,32 @@ class Capture:
             self._reader.forget()
 
     # -- inside
+
+    def _put_aside(self, kind: str, text: str, clue: str) -> None:
+        """Keep what stands in no list until a list shows where it belongs.
+
+        Logged at once it would stand before the very request it came of: the messages of a turn
+        are logged when the turn is over.
+        """
+        with self._turns_lock:
+            session = self.session
+        token, date = uuid4().hex[:16], self._date()
+        draft = Draft(token, session, text, date, owner=self.owner, kind=kind, aside=True, clue=clue)
+        self._unkept.append(draft)
+        self._keep_asides()
+
+    def _keep_asides(self) -> None:
+        """Write down what is put aside; what the disk does not take is tried again with the turn."""
+        with self._turns_lock:
+            unkept, self._unkept = self._unkept, []
+        while unkept:
+            try:
+                self._store.begin(unkept[0])
+            except OptchatError:
+                with self._turns_lock:
+                    self._unkept = unkept + self._unkept
+                raise
+            unkept.pop(0)
 
     def _turn_of(self, items: Sequence[Item], user_content: str | None) -> _Begun | None:
         """Which of our turns a list belongs to: its hook may come late, when the next turn has begun."""
@@ -279,6 +314,7 @@ class Capture:
 
     def _take(self, items: Sequence[Item], turn: _Begun | None, author: str = "") -> None:
         """Log what a list has and the log lacks."""
+        self._keep_asides()
         sure, spare, likely = turn is not None, "", False
         token = turn.token if turn is not None else ""
         if turn is None:
@@ -291,7 +327,7 @@ class Capture:
             self._refresh()
             drafts = self._open(before=token if sure else "")
             facts = self._facts(token, sure=sure, spare=spare, author=author)
-            facts.rewound = facts.rewound or any(draft.kind == "note" for draft in drafts)
+            facts.rewound = facts.rewound or any(draft.text == UNDO_NOTE and draft.kind == "note" for draft in drafts)
             # A message that ends a list may be one whose turn is not announced yet; one that something follows is the newest turn's.
             facts.likely = likely and (facts.rewound or (bool(items) and (items[-1].steer or not items[-1].said)))
             plan = reconcile(items, self._known, drafts, facts)
@@ -356,7 +392,9 @@ class Capture:
         # What was found open when the session was opened is older than what was begun here, though a clock may say otherwise.
         drafts.sort(key=lambda draft: draft.token not in self._adopted)
         at = next((k for k, draft in enumerate(drafts) if draft.token == before), None)
-        return drafts if at is None else drafts[: at + 1]
+        if at is None:
+            return drafts
+        return drafts[: at + 1] + [draft for draft in drafts[at + 1 :] if draft.aside]
 
     def _adopt(self) -> None:
         """Take charge of what others have begun in this session: when it is opened anew, they are gone or idle."""
@@ -365,7 +403,8 @@ class Capture:
 
     def _batch(self, plan: Plan) -> Batch:
         gap = plan.gap if plan.gap != self._gap else ""
-        return Batch([self._dated(addition) for addition in plan.additions], plan.binds, gap=gap)
+        entries = [self._dated(addition) for addition in plan.additions]
+        return Batch(entries, plan.binds, plan.settled, gap)
 
     def _dated(self, addition: Addition) -> Entry:
         entry = addition.entry
@@ -393,6 +432,7 @@ class Capture:
 
     def _give_up(self) -> None:
         """Write down the turns that are ours and that no list has shown, also those that came along from an older session."""
+        self._keep_asides()
         self._refresh()
         self._write_down(self.session, [draft for draft in self._open() if not draft.foreign])
 

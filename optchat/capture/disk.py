@@ -55,7 +55,10 @@ class DiskStore:
 
     def begin(self, draft: Draft) -> None:
         """Keep a turn that has begun; durable when this returns. Waits for no other process."""
-        fields = {"token": draft.token, "text": draft.text, "date": draft.date, "author": draft.author, "owner": draft.owner}
+        names = ("token", "text", "date", "author", "owner")
+        fields = {name: getattr(draft, name) for name in names}
+        if draft.aside:
+            fields |= {"aside": True, "clue": draft.clue}
         self._notes.jot({"type": "draft", "session": draft.session, "kind": draft.kind} | fields)
 
     def fork(
@@ -167,4 +170,5 @@ def _in_order(drafts: list[Draft]) -> list[Draft]:
 
 
 def _draft(note: dict[str, Any]) -> Draft:
-    return Draft(note["token"], note["session"], note["text"], note["date"], note["author"], note["owner"], kind=note["kind"])
+    names = ("token", "session", "text", "date", "author", "owner", "kind", "aside", "clue")
+    return Draft(**{name: note[name] for name in names if name in note})

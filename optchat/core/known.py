@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from .hostlist import STEER, key_of
+from .hostlist import ASIDE, STEER, key_of
 from .hosttext import canon
 from .redaction import is_redacted
 
@@ -50,7 +50,8 @@ class Record:
     @classmethod
     def of(cls, message: Message) -> Record | None:
         """The record of a message; None for one that no list can show: a note, or a report that came by a way of its own."""
-        said = message.kind == "user" or (message.kind in ("work", "echo") and bool(message.turn))
+        told = message.kind in ("work", "echo") and bool(message.turn) and message.tool != ASIDE
+        said = message.kind == "user" or told
         if not said and message.kind not in _SHOWABLE:
             return None
         steer = said and message.tool == STEER
