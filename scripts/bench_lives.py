@@ -5,7 +5,7 @@ Sixteen cells: the host without ids and the one with them, texts that are all di
 breaks or interrupts, errors and crashes, and with or without old lists at the end and copies no hook tells of.
 ``unique`` counts the lives in which something that was said only once is doubled, moved or in another session.
 
-.venv/bin/python scripts/bench_lives.py [--lives 400] [--cell A-alike-faults-old] [--seed 7] [--jobs 2] [--json]
+.venv/bin/python scripts/bench_lives.py [--lives 400] [--cell A-alike-faults-old] [--seed 7] [--events 12] [--jobs 2] [--json]
 ``--cell`` with ``--seed`` plays one life again and shows its events, and what differs.
 """
 
@@ -28,10 +28,9 @@ from hostsim import World  # noqa: E402
 from lives import Life, Verdict, judged, live  # noqa: E402
 
 CELLS = ["-".join(parts) for parts in itertools.product("AB", ("unique", "alike"), ("calm", "faults"), ("plain", "old"))]
-EVENTS = 12
 
 
-def play(cell: str, seed: int) -> tuple[World, Life | None, Verdict, str]:
+def play(cell: str, seed: int, events: int) -> tuple[World, Life | None, Verdict, str]:
     """One life, and what came of it. A life that raises is its own kind of failure."""
     flavour, texts, breaks, lists = cell.split("-")
     rng = random.Random(zlib.crc32(cell.encode()) + seed)
@@ -47,18 +46,18 @@ def play(cell: str, seed: int) -> tuple[World, Life | None, Verdict, str]:
     )
     life, error = None, ""
     try:
-        life = live(world, rng, faults=breaks == "faults", alike=texts == "alike", events=EVENTS, old=lists == "old", hard=True)
+        life = live(world, rng, faults=breaks == "faults", alike=texts == "alike", events=events, old=lists == "old", hard=True)
     except Exception as exception:  # noqa: BLE001 - a hook that raises is a finding, and the other lives go on
         error = f"{type(exception).__name__}: {exception}"
     return world, life, judged(world), error
 
 
-def lives(cell: str, first: int, count: int) -> dict:
+def lives(cell: str, count: int, events: int) -> dict:
     """What came of some lives of one cell."""
     found = {"lives": count, "exact": 0, "doubled": 0, "lost": 0, "moved": 0, "astray": 0, "unique": 0, "raised": 0}
     failures = []
-    for seed in range(first, first + count):
-        _, _, verdict, error = play(cell, seed)
+    for seed in range(count):
+        _, _, verdict, error = play(cell, seed, events)
         for kind in ("doubled", "lost", "moved", "astray", "unique"):
             found[kind] += bool(getattr(verdict, kind))
         found["raised"] += bool(error)
@@ -69,9 +68,9 @@ def lives(cell: str, first: int, count: int) -> dict:
     return {**found, "failures": failures[:8]}
 
 
-def show(cell: str, seed: int) -> None:
+def show(cell: str, seed: int, events: int) -> None:
     """One life: its events, and what differs."""
-    world, life, verdict, error = play(cell, seed)
+    world, life, verdict, error = play(cell, seed, events)
     for event in life.events if life else ():
         print("  ", event)
     for session, parent in world.parents.items():
@@ -86,6 +85,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--lives", type=int, default=400, help="lives a cell")
     parser.add_argument("--cell", action="append", help=f"one of {', '.join(CELLS)}, or a part of such a name")
+    parser.add_argument("--events", type=int, default=12, help="events a life")
     parser.add_argument("--seed", type=int, help="play this life only")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", action="store_true")
@@ -93,10 +93,10 @@ def main() -> None:
     cells = [cell for cell in CELLS if not given.cell or any(part in cell for part in given.cell)]
     if given.seed is not None:
         for cell in cells:
-            show(cell, given.seed)
+            show(cell, given.seed, given.events)
         return
     with ProcessPoolExecutor(given.jobs) as pool:
-        found = dict(zip(cells, pool.map(lives, cells, [0] * len(cells), [given.lives] * len(cells)), strict=True))
+        found = dict(zip(cells, pool.map(lives, cells, itertools.repeat(given.lives), itertools.repeat(given.events)), strict=True))
     if given.json:
         print(json.dumps(found, indent=1))
         return

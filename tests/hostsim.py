@@ -141,6 +141,7 @@ class World:
         self.rows: dict[str, list[Row]] = {}
         self.families: dict[str, int] = {}
         self.parents: dict[str, str] = {}
+        self.renamed: dict[str, str] = {}
         self.branches: dict[str, bool] = {}
         self.count = 0
         self.sessions = 0
@@ -171,6 +172,17 @@ class World:
         if parent:
             self.parents[name] = parent
         return name
+
+    def renaming(self, session: str) -> str:
+        name = self.new_session(session)
+        self.renamed[name] = session
+        return name
+
+    def first_name(self, session: str) -> str:
+        """Of a session whose id a compression has changed, the first: a turn may begin under one and end under the other."""
+        while session in self.renamed:
+            session = self.renamed[session]
+        return session
 
     def say(self, kind: str, text: str, session: str, *, seen: bool = False) -> Said:
         said = Said(kind, text, self.families[session], seen, session=session)
@@ -210,7 +222,7 @@ class World:
         start = tail_start(messages, self.keep)
         if start is None:
             return session
-        into = self.new_session(session) if rotate else session
+        into = self.renaming(session) if rotate else session
         for row in self.rows[into]:
             row.active = False
         for message in compressed(messages, start):
@@ -476,7 +488,7 @@ class Agent:
         self.live = compressed(self.live, start)
         old, last = self.session, self.last
         if world.rotate:
-            self.session = world.new_session(old)
+            self.session = world.renaming(old)
         else:
             for row in world.rows[old]:
                 row.active = False

@@ -20,8 +20,8 @@ Entry = tuple[str, str]
 
 ENDS = ("ok", "ok", "ok", "ok", "interrupt", "partial", "error", "empty")
 DEATHS = ("die_unsaved", "die", "die_answered")
-ODD: tuple[Any, ...] = (None, {}, [], [None], [{}], "")
-"""Contents that nobody said."""
+ODD: tuple[Any, ...] = (None, {}, [], [None], [{}])
+"""Contents that nobody said. An empty text is not among them: a database makes one of a blank message."""
 
 
 class Words:
@@ -297,9 +297,9 @@ def _judge(world: World, family: int, verdict: Verdict) -> None:
     placed = _placed(world, family)
     got, want = [entry for _, entry in placed], expected(world, family)
     said = [s for s in world.truth if s.family == family and s.seen]
-    firm = [(s.session, normal(s.kind, s.text)) for s in said if not s.loose and s.after is None]
+    firm = _by_session(world, [s for s in said if not s.loose and s.after is None])
     doubled, lost = list((Counter(got) - Counter(want)).elements()), list((Counter(want) - Counter(got)).elements())
-    astray = [] if doubled or lost else list((Counter((s.session, normal(s.kind, s.text)) for s in said) - Counter(placed)).elements())
+    astray = [] if doubled or lost else list((Counter(_by_session(world, said)) - Counter(placed)).elements())
     moved = [] if doubled or lost else _out_of_order([entry for _, entry in firm], got)
     moved += [] if doubled or lost or astray or moved else _out_of_order(firm, placed)
     for late in said if not moved else ():
@@ -310,18 +310,18 @@ def _judge(world: World, family: int, verdict: Verdict) -> None:
     verdict.moved += [entry[1] if isinstance(entry[1], tuple) else entry for entry in moved]
     verdict.astray += [entry for _, entry in astray]
     if doubled or lost or astray or moved:
-        verdict.shown.append(f"family {family}\n  said   {_by_session(said)}\n  logged {placed}")
+        verdict.shown.append(f"family {family}\n  said   {_by_session(world, said)}\n  logged {placed}")
 
 
 def _placed(world: World, family: int) -> list[tuple[str, Entry]]:
     """What the log holds of a family, in order, with its sessions; notes on retries may be there and need not."""
     sessions = {name for name, number in world.families.items() if number == family}
     found = [m for m in world.store.log if m.session in sessions and (m.kind != "note" or m.text == UNDO_NOTE)]
-    return [(m.session, normal("steer" if m.tool == "steer" else m.kind, m.text)) for m in found]
+    return [(world.first_name(m.session), normal("steer" if m.tool == "steer" else m.kind, m.text)) for m in found]
 
 
-def _by_session(said: list[Said]) -> list[tuple[str, Entry]]:
-    return [(s.session, normal(s.kind, s.text)) for s in said]
+def _by_session(world: World, said: list[Said]) -> list[tuple[str, Entry]]:
+    return [(world.first_name(s.session), normal(s.kind, s.text)) for s in said]
 
 
 def _before(placed: list[tuple[str, Entry]], late: Said) -> bool:
