@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from hostsim import Agent, Said, Step, Turn, World, picture
@@ -79,6 +79,22 @@ def random_turn(rng: random.Random, words: Words, *, faults: bool, hard: bool = 
     return Turn(text, steps, end, words("answer"), preflight=rng.random() < 0.08, late=late, before=before, odd=odd)
 
 
+def in_short(what: Turn | Step) -> str:
+    """A turn, or a step of one, by what is not usual in it."""
+    usual = Turn("") if isinstance(what, Turn) else Step()
+    parts = []
+    for one in fields(what):
+        value = getattr(what, one.name)
+        if value == getattr(usual, one.name):
+            continue
+        if one.name == "steps":
+            value = [in_short(step) for step in value]
+        elif one.name == "text" and isinstance(value, list):
+            value = f"picture({value[0]['text']})"
+        parts.append(f"{one.name}={value!r}")
+    return f"{type(what).__name__}({', '.join(parts)})"
+
+
 @dataclass
 class Life:
     """What goes on in one life of a host.
@@ -141,7 +157,7 @@ class Life:
         dice = self.rng.random()
         if dice < 0.66:
             turn = random_turn(self.rng, self.words, faults=self.faults, hard=self.hard)
-            self.note("turn", turn)
+            self.note("turn", in_short(turn))
             self.agent.turn(turn)
         elif dice < 0.70:
             self.note("compress")
@@ -176,7 +192,7 @@ class Life:
     def undo_or_retry(self) -> None:
         if self.hard and self.rng.random() < 0.4:
             turn = None if self.words.alike or self.rng.random() < 0.5 else Turn(self.words("ask"), answer=self.words("answer"))
-            self.note("retry", turn or "in the same words")
+            self.note("retry", in_short(turn) if turn else "in the same words")
             self.agent.retry(turn)
             return
         count = self.rng.choice((1, 1, 2))
