@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 STEER: Final = "steer"
 """Stands in ``tool`` of a user's entry that reached the agent in the middle of its turn."""
+ASIDE: Final = "aside"
+"""Stands in ``tool`` of an entry that no list shows: what a subagent reported, or the host's memory tool wrote."""
 HOST: Final = "host"
 """The author of a reply that is a server's error passed on as speech."""
 OWN_TOOLS: Final = "optchat_"

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from .hostlist import STEER, key_of
+from .hostlist import ASIDE, STEER, key_of
 from .hosttext import canon
 from .redaction import is_redacted
 
@@ -50,7 +50,8 @@ class Record:
     @classmethod
     def of(cls, message: Message) -> Record | None:
         """The record of a message; None for one that no list can show: a note, or a report that came by a way of its own."""
-        said = message.kind == "user" or (message.kind in ("work", "echo") and bool(message.turn))
+        told = message.kind in ("work", "echo") and bool(message.turn) and message.tool != ASIDE
+        said = message.kind == "user" or told
         if not said and message.kind not in _SHOWABLE:
             return None
         steer = said and message.tool == STEER
@@ -193,9 +194,11 @@ class Known:
         """The id of what the user said last in what a session has shown; -1 if that is nothing."""
         return next((record.id for record in reversed(self.shown(session)) if record.said), -1)
 
-    def last_turn(self, session: str) -> str:
-        """The turn a session has shown last; what it brought may be shown yet."""
-        return next((record.turn for record in reversed(self.shown(session)) if record.said), "")
+    def last_turn(self, session: str, before: int | None = None) -> str:
+        """The turn a session has shown last (before a message); what it brought may be shown yet."""
+        shown = reversed(self.shown(session))
+        said = (r for r in shown if r.said and (before is None or r.id < before))
+        return next((record.turn for record in said), "")
 
     def reaches(self, session: str, begun_in: str, turn: str) -> bool:
         """Whether a turn begun in one session of the family can show in the lists of another."""

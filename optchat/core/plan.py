@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from .drafts import Draft, Unit
+from .hostlist import ASIDE, STEER
 from .records import Entry
 
 if TYPE_CHECKING:
@@ -75,15 +76,25 @@ class Bind:
 class Plan:
     """What to write. ``early``: the last entry is a message whose turn is not announced yet. ``gap``: the summary now in the list.
 
-    ``firm``: nothing in the list speaks against its being the running turn's.
+    ``firm``: nothing in the list speaks against its being the running turn's. ``reached``: the
+    last logged message that the list was found to show, -1 for none. ``settled``: open turns and
+    entries that need none of their own.
     """
 
     firm: bool = True
     additions: list[Addition] = field(default_factory=list)
     binds: list[Bind] = field(default_factory=list)
+    settled: list[str] = field(default_factory=list)
     early: Item | None = None
     gap: str = ""
     footing: Footing | None = None
+    reached: int = -1
+
+    @property
+    def strangers(self) -> list[Entry]:
+        """What the user is to have said, but no turn was announced with it."""
+        entries = (addition.entry for addition in self.additions)
+        return [e for e in entries if e.kind == "user" and not e.turn and e.tool != STEER]
 
 
 @dataclass(slots=True)
@@ -185,6 +196,7 @@ def unshown(draft: Draft, platform: str) -> Addition:
         session=draft.session,
         turn=draft.token,
         author=draft.author,
+        tool=ASIDE if draft.aside else "",
         platform=platform,
         unshown=draft.said,
     )

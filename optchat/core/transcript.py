@@ -7,6 +7,7 @@ the turns known to be open tell which of several equal messages are meant. Calle
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -48,8 +49,10 @@ def _emit(case: Case, fresh: list[New]) -> None:
     early = fresh[-1] if fresh and _is_early(case, fresh[-1]) else None
     session = case.session
     for new in fresh:
+        _settle_reported(case, new.item, waiting)
         if new.unit is None:
             _add(case, new, session)
+            _add_asides(case, new.item, waiting)
             continue
         pieces = new.unit.pieces or []
         for piece, name in zip(pieces, _shared_out(new.names, len(pieces)), strict=True):
@@ -65,6 +68,32 @@ def _emit(case: Case, fresh: list[New]) -> None:
         last = case.plan.additions[-1]
         last.entry = replace(last.entry, turn=case.turn.spare)
         case.plan.early = early.item
+
+
+def _settle_reported(case: Case, item: Item, waiting: list[Draft]) -> None:
+    """Drop the reports a host hands to the agent in a row of its own: they are logged as that row."""
+    if not item.said or item.kind != "work":
+        return
+    for draft in [draft for draft in waiting if draft.aside and _holds(item.text, draft.clue)]:
+        waiting.remove(draft)
+        case.plan.settled.append(draft.token)
+
+
+def _add_asides(case: Case, item: Item, waiting: list[Draft]) -> None:
+    """Log what came of a tool call besides its result, once that is logged."""
+    if item.kind != "echo":
+        return
+    calls = [other.text for other in case.items if other.kind == "tool" and other.call == item.call]
+    for draft in [draft for draft in waiting if draft.aside]:
+        if any(_holds(text, draft.clue) for text in (item.text, *calls)):
+            waiting.remove(draft)
+            case.plan.additions.append(unshown(draft, case.turn.platform))
+
+
+def _holds(text: str, clue: str) -> bool:
+    """Whether some words stand in a text, as they are or within a JSON string."""
+    quoted = (json.dumps(clue)[1:-1], json.dumps(clue, ensure_ascii=False)[1:-1])
+    return bool(clue) and any(words in text for words in (clue, *quoted))
 
 
 def _is_early(case: Case, last: New) -> bool:

@@ -180,6 +180,8 @@ def _footing(case: Case, start: int, records: Sequence[Record]) -> Footing | Non
 
 def _step_on(case: Case, flow: Sequence[Item], records: Sequence[Record], match: Match, base: int) -> None:
     """Find the next footing: far enough before the end of what is known."""
+    if match.pairs:
+        case.plan.reached = records[match.pairs[-1][1]].id
     items, said = _AGAIN
     for at, here in reversed(match.pairs):
         items -= 1
