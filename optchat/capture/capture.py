@@ -337,8 +337,9 @@ class Capture:
             plan = reconcile(items, self._known, drafts, facts)
             session, mark = self.session, self._mark
             origin = self._origin_of(items, plan, facts, drafts) if plan.strangers else None
-            if origin is not None and origin.plan is None:
-                self._store.fork(session, origin.session, origin.turns, whole=False, at=origin.at)
+            if origin is not None and origin.copy is not None:
+                fork = origin.copy
+                self._store.fork(fork.child, fork.parent, [*fork.turns], whole=False, at=fork.at)
                 continue
             if origin is not None and origin.plan is not None:
                 plan, session, mark = origin.plan, origin.session, origin.mark
@@ -404,7 +405,9 @@ class Capture:
         drafts = [d for d in drafts if d.owner == self.owner or self._known.reaches(self.session, d.session, d.token)]
         for draft in drafts:
             draft.mine = draft.owner == self.owner
-            draft.foreign = not draft.mine and draft.token not in self._adopted
+            # No list is awaited for the note of an undo, so that whoever is next may write it down.
+            is_undo = draft.kind == "note" and not draft.aside
+            draft.foreign = not (draft.mine or is_undo or draft.token in self._adopted)
         # What was found open when the session was opened is older than what was begun here, though a clock may say otherwise.
         drafts.sort(key=lambda draft: draft.token not in self._adopted)
         at = next((k for k, draft in enumerate(drafts) if draft.token == before), None)

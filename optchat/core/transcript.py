@@ -51,6 +51,8 @@ def _emit(case: Case, fresh: list[New]) -> None:
     early = fresh[-1] if fresh and _is_early(case, fresh[-1]) else None
     session = case.session
     for new in fresh:
+        if new is not early and _is_wordless(new):
+            continue
         _settle_reported(case, new.item, waiting)
         if new.unit is None:
             _add(case, new, session)
@@ -136,6 +138,12 @@ def _holds(text: str, clue: str) -> bool:
     """Whether some words stand in a text, as they are or within a JSON string."""
     quoted = (json.dumps(clue)[1:-1], json.dumps(clue, ensure_ascii=False)[1:-1])
     return bool(clue) and any(words in text for words in (clue, *quoted))
+
+
+def _is_wordless(new: New) -> bool:
+    """Whether a row holds white space that nobody announced: what a database keeps of one without words."""
+    pieces = new.unit.pieces if new.unit is not None else None
+    return pieces is not None and not new.item.text.strip() and all(p.draft is None for p in pieces)
 
 
 def _is_early(case: Case, last: New) -> bool:
