@@ -148,7 +148,7 @@ def _is_wordless(new: New) -> bool:
 
 def _is_early(case: Case, last: New) -> bool:
     """Whether the list ends with a message that no turn explains: its turn is about to be announced."""
-    if case.running is not None or not case.turn.spare or last.item is not case.items[-1] or last.item.saved:
+    if case.running is not None or not case.turn.spare or last.item is not case.items[-1] or case.is_saved(last.item):
         return False
     pieces = last.unit.pieces if last.unit is not None else None
     return pieces is not None and pieces[-1:] != [] and pieces[-1].draft is None
