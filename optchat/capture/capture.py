@@ -16,7 +16,7 @@ from ..core.drafts import NEAR_S, Draft, seconds
 from ..core.errors import OptchatError, StoreError
 from ..core.hostlist import STEER
 from ..core.hosttext import alike, canon, likeness, told
-from ..core.known import Known
+from ..core.known import UNDO_NOTE, Known
 from ..core.reader import Reader
 from ..core.records import clean
 from ..core.transcript import EARLY, Addition, Footing, Plan, Turn, reconcile, unshown
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from .origin import Origin
     from .store import CaptureStore
 
-UNDO_NOTE: Final = "(the user took back what was said last: /undo)"
 OVERDUE: Final = timedelta(days=1)
 """A session whose process died usually comes back within the day, and then its list shows what became of the turn."""
 
@@ -103,6 +102,7 @@ class Capture:
         self._gap = ""
         self._adopted: set[str] = set()
         self._rewound = False
+        self._seen_to = -1
         self._lock = threading.RLock()
         # Separate from the lock above, which may be held for seconds while a batch waits for the disk: a turn must not.
         self._turns_lock = threading.Lock()
@@ -117,6 +117,9 @@ class Capture:
         with self._lock:
             self._refresh()
             self._adopt()
+            # What was answered the host has saved; what was not may be gone from its list.
+            shown = reversed(self._known.shown(self.session))
+            self._seen_to = next((record.id for record in shown if not record.said), -1)
             for draft in self._store.overdue(self._store.now() - OVERDUE):
                 if draft.token not in self._adopted:
                     self._write_down(draft.session, [draft])
@@ -206,6 +209,7 @@ class Capture:
                     self._early = None
             self._mark, self._rewound = None, False
             self._refresh()
+            self._seen_to = -1
             self._adopt()
 
     def shutdown(self) -> None:
@@ -349,6 +353,17 @@ class Capture:
                 self._early = _Early(spare, plan.early.canon, plan.early.parts)
         if sure:
             self._rewound = False
+        self._refresh()
+        self._seen_to = self._last_shown(items)
+
+    def _last_shown(self, items: Sequence[Item]) -> int:
+        """The logged message that a list ends with; -1 if it is none."""
+        last = next((item for item in reversed(items) if not item.steer), None)
+        if last is None or last.kind == "gap":
+            return self._seen_to
+        shown = reversed(self._known.shown(self.session))
+        keys = {last.key, f"said|{last.canon}"} if last.said else {last.key}
+        return next((record.id for record in shown if record.key in keys), self._seen_to)
 
     def _origin_of(
         self, items: Sequence[Item], plan: Plan, facts: Turn, drafts: Sequence[Draft]
@@ -380,6 +395,7 @@ class Capture:
             author=author,
             waiting=waiting,
             footing=self._footing,
+            seen_to=self._seen_to,
         )
 
     def _open(self, before: str = "") -> list[Draft]:

@@ -140,7 +140,8 @@ def _user(message: Mapping[str, Any]) -> Iterator[Item]:
             item.again = True
             yield item
         return
-    yield from _said(text, parts=parts)
+    if text or not parts:  # parts without a word or a file in them are nothing that anybody said
+        yield from _said(text, parts=parts)
 
 
 def _said(text: str, *, parts: bool) -> Iterator[Item]:

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .hosttext import alike
+from .known import RETRY_NOTE, REWORD_NOTE
 from .named import fresh_named
 from .plan import EARLY, Addition, Bind, Case, Footing, Plan, Turn, unshown
 from .recognition import recognize
@@ -38,6 +39,7 @@ def reconcile(items: Sequence[Item], known: Known, drafts: Sequence[Draft], turn
     case.plan.gap = items[gap].key if gap >= 0 else ""
     fresh = fresh_named(case) if case.named else fresh_unnamed(case, gap)
     settle(case, fresh)
+    _note_retraction(case, fresh)
     _emit(case, fresh)
     return case.plan
 
@@ -63,11 +65,51 @@ def _emit(case: Case, fresh: list[New]) -> None:
                 if lost.text is not None:  # of a picture announced without words there is nothing to write
                     case.plan.additions.append(unshown(lost, case.turn.platform))
             session = piece.draft.session if piece.draft is not None else case.turn.session
+            if case.plan.retraction and piece.draft and piece.draft.token == case.turn.running:
+                case.plan.additions.append(Addition(case.plan.retraction))
             _say(case, new.item, piece, name, session, alone=len(pieces) == 1)
     if early is not None:
         last = case.plan.additions[-1]
         last.entry = replace(last.entry, turn=case.turn.spare)
         case.plan.early = early.item
+
+
+def _note_retraction(case: Case, fresh: list[New]) -> None:
+    """Note, before the running turn's message, that it stands in the place of earlier ones.
+
+    A host that sends a message again (``/retry``), or after an edit, cuts the old one and all that
+    followed off its list and calls no hook.
+    """
+    own = next((new for new in fresh if _is_of(new, case.turn.running)), None)
+    if own is None or not case.turn.sure or case.turn.rewound or case.turn.seen_to < 0:
+        return
+    after = _known_before(case, own.item) if case.named else case.before
+    if after is None:
+        return
+    gone = case.known.left_out(case.turn.session, after, case.turn.seen_to)
+    if gone:
+        same = own.item.canon == gone[-1].canon
+        text = RETRY_NOTE if same else REWORD_NOTE
+        case.plan.retraction = Entry(
+            kind="note", text=text, session=case.turn.session, platform=case.turn.platform
+        )
+
+
+def _is_of(new: New, turn: str) -> bool:
+    pieces = new.unit.pieces if new.unit is not None else None
+    draft = pieces[-1].draft if pieces else None
+    return draft is not None and draft.token == turn and draft.record is None
+
+
+def _known_before(case: Case, item: Item) -> int | None:
+    """The logged message right before an item of a list with ids; -1 if the item is the first."""
+    at = next(at for at, other in enumerate(case.items) if other is item)
+    before = next((other for other in reversed(case.items[:at]) if not other.steer), None)
+    if before is None:
+        return -1
+    if before.said:
+        return None  # unanswered: hosts join and part such messages
+    return max((record.id for record in case.known.by_uid.get(before.uid, ())), default=None)
 
 
 def _settle_reported(case: Case, item: Item, waiting: list[Draft]) -> None:
