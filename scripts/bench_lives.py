@@ -57,7 +57,7 @@ def play(cell: str, seed: int, events: int) -> tuple[list[Event], Verdict]:
         for _ in range(events):
             for event in chance.events(life):
                 life.play(event)
-        life.close(chance.ends(len(life.others) + 1))
+        life.close(chance.ends(len(life.others) + len(life.replaced) + 1))
     except Exception as error:
         return life.events, raised(error)
     return life.events, judged(life.world)

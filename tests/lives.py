@@ -120,6 +120,7 @@ class Life:
         self.world = world
         self.agent = world.start()
         self.others: list[Agent] = []
+        self.replaced: list[Agent] = []
         self.left: list[str] = []
         self.events: list[Event] = []
 
@@ -133,10 +134,9 @@ class Life:
 
     def close(self, ends: Sequence[Event] = ()) -> None:
         """Every agent comes to an end, and every session with an open turn is opened once more."""
-        self.others.append(self.agent)
         for event in ends:
             self.play(event)
-        for agent in self.others:
+        for agent in (*self.others, *self.replaced, self.agent):
             if not agent.dead:
                 agent.exit()
         for session in list(self.world.rows):
@@ -175,14 +175,18 @@ class Life:
         self.left.append(self.agent.branch())
 
     def resume(self, session: str, joined: bool) -> None:
-        if session in self.world.rows:
+        if session in self.world.rows and not self.taken(session):
             self.left.append(self.agent.session)
             self.agent.resume(session, joined=joined)
+
+    def taken(self, session: str) -> bool:
+        """Whether another window has the session open: of two that go on in one, nothing tells what came first."""
+        return any(agent.session == session and not agent.dead for agent in self.others)
 
     def rebuilt(self, joined: bool, gateway: bool) -> None:
         """The host builds the agent anew, and the old one lives on."""
         self.agent.flush()
-        self.others.append(self.agent)
+        self.replaced.append(self.agent)
         self.again(joined, gateway)
 
     def beside(self) -> None:
@@ -197,7 +201,8 @@ class Life:
 
     def end(self, at: int | None, how: str, own: bool) -> None:
         """The end of an agent, of the running one or another: ordered or not, with which list, or not at all."""
-        agent = self.agent if at is None or at >= len(self.others) else self.others[at]
+        agents = [*self.others, *self.replaced, self.agent]
+        agent = agents[-1 if at is None or at >= len(agents) else at]
         if agent.dead:
             return
         if how == "gone":
@@ -256,8 +261,8 @@ class Chance:
             yield ("again", *self.loaded())
         elif dice < 0.92:
             yield ("rebuilt", *self.loaded())
-        elif dice < 0.94 and life.others:
-            yield self.end(rng.randrange(len(life.others)))
+        elif dice < 0.94 and (others := len(life.others) + len(life.replaced)):
+            yield self.end(rng.randrange(others))
         elif dice < 0.97 and (life.left or life.others):
             yield self.elsewhere(life)
         elif dice < 0.985 and habits.old:
@@ -316,7 +321,7 @@ def live(
     for _ in range(events):
         for event in chance.events(life):
             life.play(event)
-    life.close(chance.ends(len(life.others) + 1))
+    life.close(chance.ends(len(life.others) + len(life.replaced) + 1))
     return life
 
 
