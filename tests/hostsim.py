@@ -74,7 +74,7 @@ __all__ = [
     "picture",
 ]
 
-_TELLS_PARENTS = "parents" in inspect.signature(Capture.__init__).parameters
+_TELLS_PARENTS = "parent_of" in inspect.signature(Capture.__init__).parameters
 
 
 @dataclass
@@ -312,7 +312,7 @@ class Agent:
         self.live = history
         self.last: list[Message] = []
         self.waiting: list[tuple[list[Message], str]] = []
-        more = {"parents": lambda name: world.parents.get(name, "")} if _TELLS_PARENTS and world.witness else {}
+        more = {"parent_of": lambda name: world.parents.get(name, "")} if _TELLS_PARENTS and world.witness else {}
         self.capture = Capture(world.store, session=session, **more)
         self.capture.initialized()
         self.dead = False
