@@ -376,10 +376,15 @@ def _judge(world: World, family: int, verdict: Verdict) -> None:
     got, want = [entry for _, entry in placed], expected(world, family)
     said = [s for s in world.truth if s.family == family and s.seen]
     firm = _by_session(world, [s for s in said if not s.loose and s.after is None])
+    # A note of an undo is written with the next message of its own session, whatever others say meanwhile.
+    told = [placed_entry for placed_entry in firm if placed_entry[1][0] != "note"]
     doubled, lost = list((Counter(got) - Counter(want)).elements()), list((Counter(want) - Counter(got)).elements())
     astray = [] if doubled or lost else list((Counter(_by_session(world, said)) - Counter(placed)).elements())
-    moved = [] if doubled or lost else _out_of_order([entry for _, entry in firm], got)
-    moved += [] if doubled or lost or astray or moved else _out_of_order(firm, placed)
+    moved = [] if doubled or lost else _out_of_order([entry for _, entry in told], got)
+    moved += [] if doubled or lost or astray or moved else _out_of_order(told, placed)
+    for session in dict.fromkeys(name for name, _ in firm) if not (doubled or lost or astray or moved) else ():
+        mine = [[entry for entry in entries if entry[0] == session] for entries in (firm, placed)]
+        moved += _out_of_order(*mine)
     for late in said if not moved else ():
         if late.after is not None and _before(placed, late):
             moved.append(normal(late.kind, late.text))
