@@ -151,9 +151,12 @@ def _without_nothing(
     """
     if not any(item.said and not item.text for item in items):
         return items
-    blank = any(draft.text is not None and not draft.canon for draft in drafts)
-    blank = blank or any(record.said and not record.canon for record in known.shown(session))
-    return items if blank else [item for item in items if item.text or not item.said]
+    if any(draft.text is not None and not draft.canon for draft in drafts):
+        return items
+    blank = [r for r in known.shown(session) if r.said and not r.canon]
+    # One that has its id can only be shown under another where the whole list was copied.
+    free = any(not record.uid or record.session != session for record in blank)
+    return [i for i in items if i.text or not i.said or i.uid in known.by_uid or free]
 
 
 def _is_wordless(new: New) -> bool:
