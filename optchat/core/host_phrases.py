@@ -172,12 +172,12 @@ ROWS: Final = (
 
 REPORTS: Final = (
     Phrase(
-        "[ASYNC DELEGATION BATCH COMPLETE — ",
+        "[ASYNC DELEGATION BATCH COMPLETE",
         f"{_REPORT_A}_format_async_delegation",
         f"{_REPORT_B}_format_batch_delegation",
     ),
     Phrase(
-        "[ASYNC DELEGATION COMPLETE — ",
+        "[ASYNC DELEGATION COMPLETE",
         f"{_REPORT_A}_format_async_delegation",
         f"{_REPORT_B}_format_async_delegation",
     ),
@@ -307,7 +307,7 @@ TOLD: Final = (
     Phrase(
         "[The user reacted ",
         b="tui_gateway/methods_prompt.py:_pending_reaction_notes",
-        end=rf"(?P<said>[^\n]*)\](?:\n+|\s*\Z)",
+        end=r"(?P<said>[^\n]*)\](?:\n+|\s*\Z)",
         put="reacted {said}",
     ),
 )
@@ -583,7 +583,7 @@ MEMORY_TAG: Final = Phrase(
     "agent/memory_manager.py:build_memory_context_block",
     "agent/memory_manager.py:build_memory_context_block",
 )
-MEMORY_FRAME_CHARS: Final = 224
+HOST_FRAME_CHARS: Final = 224
 """What ``build_memory_context_block`` of both hosts wraps around a block, with the blank line before it."""
 
 # -- marks
