@@ -57,7 +57,7 @@ _KINDS: Final = (
     ("work", _one_of(*REPORTS, together=REPORTS_TOGETHER)),
     ("echo", _one_of(*OUTPUTS, together=OUTPUTS_TOGETHER)),
     ("echo", re.compile(r"\[IMPORTANT: (?:" + "|".join(re.escape(w) for w in words_of(*WATCHES)) + ")")),
-    ("talk", _one_of(*POSTED)),
+    ("talk", re.compile("(?:" + "|".join(map(re.escape, words_of(*POSTED))) + r")[^\]\n]*\]\n")),
 )
 """What a row in the user's role is instead: a report, the output of a process, what the agent posted."""
 _DELIVERED: Final = re.compile(re.escape(DELIVERED.words) + DELIVERED.end)
@@ -176,7 +176,7 @@ def told(text: str) -> Told | None:
     rest = text
     if "memory-context" in rest:
         rest = _MEMORY_BLOCK.sub("", rest)
-    if rest.lstrip().startswith(_ROWS):
+    if rest.lstrip().startswith(_ROWS) and "]" in rest:
         return None
     if NOTIFICATION_END.words in rest and (found := _NOTIFICATION_END.search(rest)):
         body, rest = rest[: found.start()], rest[found.end() :].lstrip("\n")

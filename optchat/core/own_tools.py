@@ -1,9 +1,9 @@
 """Which results are our own: memory text that must not come into the log as something new.
 
-Pure. A host may offer our tools under names of its own (``mcp__optchat__zoom``, ``zoom``) or put their
-answers into an object of its own: then the shape of the answer tells, ``{"text": …}`` with nothing but
-lines of the memory (``hermes/tools.py``). A result that only quotes such a line is none of ours. Called by
-``hostlist``.
+Pure. A host may offer our tools under names of its own (``mcp__optchat__zoom``, ``zoom``) or put
+their answers into an object of its own: then the shape of the answer tells, ``{"text": …}`` with
+nothing but lines of the memory (``hermes/tools.py``). A result that only quotes such a line is none
+of ours. Called by ``hostlist``.
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ _LINE: Final = re.compile(r" {0,2}\d{1,15}\+\d{1,15}\|")
 _MESSAGE: Final = re.compile(r"\d{1,15}\+1\|(?:user|talk|tool|echo|work|note)(?: \([^\n]*?\))?:")
 _DATE: Final = re.compile(r"\d{1,15}: (?:\d{4}-\d\d-\d\dT|at a time not recorded)")
 _BROKEN: Final = re.compile(
-    rf'\s*(?:\{{\s*"result"\s*:\s*")?\{{\s*\\?"text\\?"\s*:\s*\\?"(?={_LINE.pattern}|{_DATE.pattern})'
+    r'\s*(?:\{\s*"result"\s*:\s*")?\{\s*\\?"text\\?"\s*:\s*\\?"'
+    rf"(?={_LINE.pattern}|{_DATE.pattern})"
 )
-"""The beginning of an answer that is no JSON any more: a host masks secrets in results, or cuts them."""
+"""Begins an answer that is no JSON any more: a host masks secrets in results, or cuts them."""
 
 
 def is_ours(tool: str, text: str) -> bool:
@@ -45,7 +46,7 @@ def _is_shown(text: str) -> bool:
 
 
 def _only_text(result: str) -> str | None:
-    """The text of an answer that holds nothing else, alone or as the ``result`` of a host's own object."""
+    """The text of an answer that holds nothing else, alone or as the ``result`` of a host."""
     for name in ("result", "text"):
         value = _is_json(result)
         if isinstance(value, dict) and len(value) == 1 and isinstance(value.get(name), str):

@@ -1,8 +1,8 @@
 """The reports of subagents in one message of the host, one for each child.
 
-Pure. A host that has told each child's report when it came files all of them once more, under the user's
-name, when the last child is done: ``[ASYNC DELEGATION BATCH COMPLETE — …]``. Called by the capture, which
-matches them with what it was told.
+Pure. A host that has told each child's report when it came files all of them once more, under the
+user's name, when the last child is done: ``[ASYNC DELEGATION BATCH COMPLETE — …]``. Called by the
+capture, which matches them with what it was told.
 """
 
 from __future__ import annotations
@@ -39,14 +39,15 @@ _ERROR: Final = re.compile(r"^--- ERROR ---\n", re.MULTILINE)
 _PROCESSES: Final = re.compile(
     r"^(?:Handed off to you: |Child left \d+ |Child's process )", re.MULTILINE
 )
-"""What host B tells of a child's processes after its report (tools/process_registry_notifications.py:_process_accounting_lines)."""
+"""What host B tells of a child's processes after its report: _process_accounting_lines."""
 _FAILED: Final = re.compile(
-    r"\((?:no summary — status=|\w+: )[^\n]*\)\s*\Z|The (?:subagent|batch) (?:was interrupted|did not complete)"
+    r"\((?:no summary — status=|\w+: )[^\n]*\)\s*\Z"
+    r"|The (?:subagent|batch) (?:was interrupted|did not complete)"
 )
 
 
 class Report(NamedTuple):
-    """What one child reports. ``text`` is empty where it has none; ``trouble``: why, as the host says."""
+    """What one child reports. ``text`` is empty where it has none; ``trouble``: why, as told."""
 
     task: str
     text: str

@@ -1,8 +1,8 @@
-"""The user's words out of what a host put around them: notes, files, quotes, others' words and skills.
+"""The user's words out of what a host put around them: notes, files, quotes, others, skills.
 
-Pure text in, pure text out, after the table in ``host_phrases``. A wrapper is taken off only where the
-host puts it, before or after the words, in any order: the same phrases inside a message may be the
-user's own. Called by ``hosttext``.
+Pure text in, pure text out, after the table in ``host_phrases``. A wrapper is taken off only where
+the host puts it, before or after the words, in any order: the same phrases inside a message may be
+the user's own. Called by ``hosttext``.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from .host_phrases import (
     BUNDLE,
     BUNDLE_AFTER,
     BUNDLE_TOLD,
+    LINES,
     MEDIA,
     NEW_MESSAGE,
     NOTES,
     NUDGES,
-    PICTURE_PATHS,
     SKILL_AFTER,
     SKILL_BLOCKS,
     SKILL_FOOT,
     SKILL_HEAD,
     SKILL_TOLD,
+    THREAD,
     TOLD,
     UNVERIFIED,
     Phrase,
@@ -48,29 +49,24 @@ def _heads(*phrases: Phrase) -> list[tuple[Phrase, re.Pattern[str]]]:
 
 _HEADS: Final = _heads(*NOTES, *TOLD, *MEDIA)
 _HEAD_WORDS: Final = words_of(*NOTES, *TOLD, *MEDIA)
-_PICTURE_PATH: Final = re.compile(
-    rf"\n*^{re.escape(PICTURE_PATHS.words)}(?: at)?: [^\n]*\]$", re.MULTILINE
-)
+_LINE_WORDS: Final = "|".join(re.escape(words) for words in words_of(*LINES))
+_HOST_LINE: Final = re.compile(rf"\n*^(?:{_LINE_WORDS})[^\n]*\]$", re.MULTILINE)
 _SENDER: Final = r"\[(?P<author>[^\[\]\n]{2,80}?)(?: \| Slack user <@[^>\s]+>)?\] "
 """What a gateway writes before each message where several people share a session."""
 _SENT: Final = re.compile(_SENDER)
-_THREAD: Final = BACKFILL_HEADS[-1].words
-_SENT_WRAPPED: Final = re.compile(
-    rf"{_SENDER}(?={re.escape(_THREAD)}|{re.escape(AUTO_SKILL.words)}[^\"\n]*{re.escape(AUTO_SKILL_REST.words)})"
+_AUTO_SKILL: Final = re.compile(
+    rf"{re.escape(AUTO_SKILL.words)}[^\"\n]*{re.escape(AUTO_SKILL_REST.words)}"
 )
+_SENT_WRAPPED: Final = re.compile(rf"{_SENDER}(?={re.escape(THREAD.words)}|{_AUTO_SKILL.pattern})")
 _BACKFILL: Final = words_of(*BACKFILL_HEADS)
 _TAGS: Final = rf"(?:{re.escape(UNVERIFIED.words)}|\[thread parent\] )*"
-_NAMED: Final = re.compile(
-    rf"{_TAGS}\[(?!thread parent\]|unverified\])(?P<who>[^\[\]\n]+?)(?: \[bot\])?\] (?P<words>.*)"
-)
+_WHO: Final = r"(?!thread parent\]|unverified\])(?P<who>[^\[\]\n]+?)(?: \[bot\])?"
+_NAMED: Final = re.compile(rf"{_TAGS}\[{_WHO}\] (?P<words>.*)")
 _PLAIN: Final = re.compile(rf"{_TAGS}(?P<who>[^\[\]:\n]{{1,80}}): (?P<words>.*)")
 _AGENT: Final = "[assistant] "
 """The agent's own earlier replies in a thread: the log has them."""
 
 _SKILL_NAME: Final = re.compile(rf'{re.escape(SKILL_HEAD.words)}"([^"\n]*)"')
-_AUTO_SKILL: Final = re.compile(
-    rf"{re.escape(AUTO_SKILL.words)}[^\"\n]*{re.escape(AUTO_SKILL_REST.words)}"
-)
 _SKILL_BLOCK: Final = re.compile(
     r"\n+(?:" + "|".join(re.escape(one.words) + one.end for one in SKILL_BLOCKS) + ")", re.DOTALL
 )
@@ -106,21 +102,20 @@ def without_nudges(text: str) -> str:
     kept: list[str] = []
     at = 0
     while at < len(parts):
-        if parts[at].lstrip().startswith(_NUDGES):
-            at = _end_of_nudge(parts, at)
-        else:
+        end = _end_of_nudge(parts, at) if parts[at].lstrip().startswith(_NUDGES) else at
+        if end == at:
             kept.append(parts[at])
-            at += 1
+        at = max(end, at + 1)
     return text if len(kept) == len(parts) else "\n\n".join(kept)
 
 
 def _end_of_nudge(parts: list[str], at: int) -> int:
-    """Where the text goes on: a bracket that its own paragraph does not close is closed later."""
-    if parts[at].lstrip().startswith("[") and "]" not in parts[at]:
-        for end in range(at + 1, len(parts)):
-            if parts[end].rstrip().endswith("]"):
-                return end + 1
-    return at + 1
+    """Where the text goes on: a bracket its paragraph leaves open is closed later, or is none."""
+    if not parts[at].lstrip().startswith("[") or "]" in parts[at]:
+        return at + 1
+    return next(
+        (end + 1 for end in range(at + 1, len(parts)) if parts[end].rstrip().endswith("]")), at
+    )
 
 
 def unwrapped(text: str) -> Words:
@@ -142,8 +137,8 @@ def unwrapped(text: str) -> Words:
         after = unwrapped(text[joint.end() :])
         text = f"{text[: joint.start()]}\n\n{after.text}".rstrip()
         author, others = after.author or author, [*others, *after.others]
-    if PICTURE_PATHS.words in text:
-        text = _PICTURE_PATH.sub("", text)
+    if "\n[" in text or text.startswith("["):
+        text = _HOST_LINE.sub("", text).lstrip("\n") if _HOST_LINE.search(text) else text
     return Words(
         "\n".join([*marks, text] if text.strip() or not marks else marks), author, tuple(others)
     )
@@ -162,8 +157,13 @@ def _head(text: str) -> _Found | None:
             put = phrase.put.format(
                 **{key: _short(value) for key, value in found.groupdict().items()}
             )
-            told = phrase in TOLD
-            return text[found.end() :], [Other("", put)] if told else [], "" if told else put, ""
+            told, sender = phrase in TOLD, found.groupdict().get("author") or ""
+            return (
+                text[found.end() :],
+                [Other("", put)] if told else [],
+                "" if told else put,
+                sender,
+            )
     return None
 
 
@@ -173,7 +173,7 @@ def _short(value: str | None) -> str:
 
 
 def _sender(text: str) -> _Found | None:
-    """The sender's name before a wrapper that only a gateway writes: of other names none is sure."""
+    """The sender's name before what only a gateway writes: of other names none is sure."""
     found = _SENT_WRAPPED.match(text)
     return (text[found.end() :], [], "", found["author"]) if found else None
 
@@ -181,14 +181,14 @@ def _sender(text: str) -> _Found | None:
 def _backfill(text: str) -> _Found | None:
     """The others' words before a message that was sent in a channel.
 
-    Of several marks of a new message the last is the host's: whoever wrote one into the channel must
-    not speak for the sender.
+    Of several marks of a new message the last is the host's: whoever wrote one into the channel
+    must not speak for the sender.
     """
     known = text.startswith(_BACKFILL)
     if not known and not _NAMED.match(text):
         return None
     before, mark, rest = text.rpartition(f"\n\n{NEW_MESSAGE.words}\n")
-    if not mark and text.startswith(_THREAD):
+    if not mark and text.startswith(THREAD.words):
         before, mark, rest = text.rpartition(BACKFILL_END.words)
         rest = rest.lstrip("\n")
     if not mark:
@@ -198,7 +198,7 @@ def _backfill(text: str) -> _Found | None:
 
 
 def _speakers(block: str) -> list[Other]:
-    """Who said what in a block of a channel's messages; a line without a name goes on with the one before."""
+    """Who said what in a channel; a line without a name goes on with the one before."""
     said: list[Other] = []
     form: re.Pattern[str] | None = None
     skip = False
@@ -223,8 +223,8 @@ def _speakers(block: str) -> list[Other]:
 def _after_auto_skill(text: str) -> str:
     """What follows the texts of skills that the channel brings: none of them has a mark for it.
 
-    The last sentence about a skill's directory ends the last one, as the host itself reads it; where a
-    skill has none, its text cannot be told from the user's but for the last paragraph.
+    The last sentence about a skill's directory ends the last one, as the host itself reads it;
+    where a skill has none, its text cannot be told from the user's but for the last paragraph.
     """
     _, foot, rest = text.rpartition(SKILL_FOOT.words)
     if not foot:
@@ -236,11 +236,11 @@ def _after_auto_skill(text: str) -> str:
 
 
 def _without_skill(text: str) -> str:
-    """What the user typed where the host put a skill's whole text: the instruction, or the command."""
+    """What the user typed where the host put a whole skill: the instruction, or the command."""
     if BUNDLE.words in text:
         told = text.partition(BUNDLE_TOLD.words)[2].partition(BUNDLE_AFTER.words)[0]
     elif SKILL_TOLD.words in text:
-        # It follows the skill, and the skill may quote this very phrase: the last one is the user's.
+        # It follows the skill, which may quote this very phrase: the last is the user's.
         told = text.rpartition(SKILL_TOLD.words)[2].partition(SKILL_AFTER.words)[0]
     else:
         told = ""
