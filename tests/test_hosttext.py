@@ -164,8 +164,8 @@ def test_words_that_only_look_like_a_wrapper_stay(text):
             Told("user", "go", "Ann", (Other("Bo", "hi"), Other("Cy", "yo"))),
         ),
         (
-            f"{THREAD}\n[thread parent] Bo: hi\n[assistant] mine\n[unverified] Cy: a: b\n"
-            "[End of thread context]\n\n\n\n[New message]\n[Ann] go",
+            (f"{THREAD}\n[thread parent] Bo: hi\n[assistant] mine\n[unverified] Cy: a: b\n"
+            "[End of thread context]\n\n\n\n[New message]\n[Ann] go"),
             Told("user", "go", "Ann", (Other("Bo", "hi"), Other("Cy", "a: b"))),
         ),
         (
