@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 from ..core.errors import OptchatError
 from ..core.focus import FRAME_CHARS, FocusLine, fitting, focus_framed, weave
+from ..core.host_phrases import HOST_FRAME_CHARS
 from ..core.rank import singles_out
 from ..core.view import tile
 from ..storage.lines import Lines
 from .added import FRAME_CHARS as MORE_FRAME_CHARS
-from .added import HOST_FRAME_CHARS, more_framed
+from .added import more_framed
 from .focus import Matches, find, line_of
 from .news import news
 
