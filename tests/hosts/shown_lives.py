@@ -1,0 +1,50 @@
+"""Lives in which a host keeps, drops and compresses what the memory has put in front of the model, and what each request then holds."""
+
+import re
+from itertools import pairwise
+
+from model_server import memory_blocks
+
+HOST_FRAME_CHARS = 224
+"""What the hosts put around each block: tags, their note, line breaks."""
+
+TURN = """talk.say(f"tell me of qu{chr(97 + n % 26) * 3}{n // 26 * 'z'}x " + "lorem ipsum dolor " * 300)"""
+
+FORTY_TURNS = f"""
+talk = Talk("s1")
+for n in range(24):
+    {TURN}
+    if n in (3, 10, 17):
+        talk.compress()
+talk.end()
+"""
+RESUMED = f"""
+talk = Talk("s1", resume=True)
+for n in range(24, 40):
+    {TURN}
+    if n in (27, 33):
+        talk.compress()
+talk.end()
+"""
+
+
+def memory_chars(body):
+    """Characters of memory in one request, what the host puts around the blocks included."""
+    return sum(len(f"\n\n<memory-context>{block}</memory-context>") for block in memory_blocks(body))
+
+
+def lines(body):
+    """The lines of all blocks in a request that are not indented, as (first, end), in the order of the log."""
+    found = [re.findall(r"^(\d+)\+(\d+)\|", block, re.MULTILINE) for block in memory_blocks(body)]
+    return sorted((int(first), int(first) + int(count)) for block in found for first, count in block)
+
+
+def told_twice(body):
+    """Lines of a request that say what another of its lines says."""
+    return [(before, after) for before, after in pairwise(lines(body)) if after[0] < before[1]]
+
+
+def fill(home, budget, **settings):
+    """A memory with more in it than the view can show."""
+    home.settings(view_budget_chars=budget, **settings)
+    return home.seed(*((("user", "talk")[n % 2], f"message {n} of the past: " + f"word{n} " * 12) for n in range(budget // 13)))
