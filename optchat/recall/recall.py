@@ -110,7 +110,7 @@ class Recall:
         fresh = news(self._store, missing, share, beside.named)
         turn -= sum(map(len, fresh)) + len(fresh)
         found = self._sharp(query, {*own, *beside.ids, *leaves_in(fresh)}, turn)
-        return more_framed([*found, *fresh]) if found or fresh else ""
+        return more_framed(found, fresh) if found or fresh else ""
 
     # -- inside
 
