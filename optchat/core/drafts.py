@@ -37,7 +37,8 @@ class Draft:
     ``foreign``: it was begun by another instance, which may be at work on it still. ``kind`` ``note``: no message of the user's but
     one of ours that must stand between them (an undo). ``record``: the turn is in the log already, and only a list that shows it is
     awaited; ``late``: lists have shown younger turns since, so that only an old list will. ``mine``: it was begun by the very instance
-    that is shown the list.
+    that is shown the list. ``aside``: an entry that stands in no list (what a subagent reported, what the host's memory tool wrote)
+    and waits for its place in the log; ``clue``: words that stand in the message it belongs behind.
     """
 
     token: str
@@ -52,6 +53,8 @@ class Draft:
     foreign: bool = False
     late: bool = False
     mine: bool = True
+    aside: bool = False
+    clue: str = ""
 
     def __post_init__(self) -> None:
         if self.text is not None:
@@ -70,7 +73,7 @@ class Draft:
     @property
     def said(self) -> bool:
         """Whether a list may show it."""
-        return self.kind != "note"
+        return self.kind != "note" and not self.aside
 
     @classmethod
     def of(cls, record: Record, *, late: bool) -> Draft:

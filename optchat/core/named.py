@@ -36,6 +36,7 @@ def fresh_named(case: Case) -> list[New]:
             continue
         records = [r for name in (item.uid, *item.absorbed) if name for r in case.known.by_uid.get(name, ())]
         if records:
+            case.plan.reached = max(case.plan.reached, *(record.id for record in records))
             bound = len(case.plan.binds)
             # Of one that is redacted, what is gone from the log would be taken for what the message has gained.
             gained = [] if any(record.redacted for record in records) else _gained(case, item, records)
@@ -98,6 +99,8 @@ def _without_nameless(case: Case, seen: list[New], unknown: list[Item], nameless
     own = next((at for at, record in enumerate(nameless) if record is case.own), None)
     match = align(flow, nameless, expected(case, flow), cut=True, own=own, sure=case.turn.sure)
     case.plan.firm = match.firm
+    if match.pairs:
+        case.plan.reached = max(case.plan.reached, nameless[match.pairs[-1][1]].id)
     masked = _masked_pairs(flow, nameless, match)
     pairs = dict(match.pairs) | {at: here for at, (here, _) in masked.items()}
     # A host that has just begun to name its messages: its whole list is unknown, and old none the less.
