@@ -23,7 +23,7 @@ from optchat.core.settings import Settings
 from optchat.hermes import wording
 from optchat.hermes.configuration import read_config, save_config
 from optchat.recall.added import HEAD as MORE_HEAD
-from optchat.recall.ledger import Shown
+from optchat.recall.shown import Standing
 
 
 def said(count, start=0):
@@ -45,8 +45,8 @@ def live(memory):
         memory.record(said(20, first))
         memory.settle(30)
         memory.recall("the harbour", "s")
-    memory.ledger.offered("s", 60)
-    memory.ledger._log.note_shown("s", Shown(60))
+    memory.shown.seen("s", Standing(view=True, covered=((0, 60),)))
+    memory.shown.keep("s")
     memory.view()
 
 
@@ -268,9 +268,7 @@ def test_no_text_ends_the_frame_forges_a_line_or_a_head(opened, tmp_path_factory
     for asked in (query, f"harbour {query}"):
         block = memory.recall(asked)
         assert is_framed(block, HEAD if block.startswith(HEAD) else FOCUS_HEAD)
-    memory.ledger.offered("s", 0)
-    memory.ledger._set("s", Shown(0))
-    later = memory.recall(f"harbour {query}", "s")
+    later = memory.recall(f"harbour {query}", "s", Standing(view=True))
     assert not later or is_framed(later, MORE_HEAD)
     assert are_lines("\n".join(hit.line for hit in memory.search(f"harbour {query}")))
     assert are_lines(memory.lines(0, len(entries), 2_000))
@@ -333,7 +331,8 @@ def test_two_memories_in_one_process_share_neither_files_nor_threads(tmp_path, o
     for turn in range(40):
         for name, memory in zip(("red", "blue"), memories, strict=True):
             memory.record([Entry(kind="user", text=f"{name} {turn} " + f"{name}word " * 30, session="same", uid=f"u{turn}", turn=f"t{turn}")])
-            memory.ledger._log.note_shown("same", Shown(turn))
+            memory.shown.seen("same", Standing(chars=turn, view=True))
+            memory.shown.keep("same")
     for memory in memories:
         assert memory.settle(60)
         memory.recall("word", "same")

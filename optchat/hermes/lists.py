@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..core.records import clean
 
 if TYPE_CHECKING:
-    from ..recall.shown import Shown, Standing
+    from ..recall.shown import Standing
 
 HOOK: Final = "pre_llm_call"
 _KEPT: Final = 64
@@ -61,10 +61,3 @@ def standing(session: str) -> Standing | None:
     with _lock:
         return _begun.pop(session, None)
 
-
-def after_turn(shown: Shown, session: str, messages: Any) -> None:
-    """A turn is over with this list: what counts until the next one begins, and in another process."""
-    from ..recall.shown import standing_in
-
-    shown.seen(session, standing_in(messages if isinstance(messages, (list, tuple)) else ()))
-    shown.keep(session)

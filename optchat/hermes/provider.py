@@ -197,7 +197,7 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
             author = (turn_author or {}).get("name") or (turn_author or {}).get("id") or session.author
             try:
                 # First: the next turn may begin before the log is written. It must not cost the turn its log.
-                lists.after_turn(session.memory().shown, session.named(session_id), messages)
+                session.memory().list_shown(session.named(session_id), messages)
             finally:
                 session.capture().turn_ended(messages, user_content if isinstance(user_content, str) else None, author=str(author))
             self.troubles.worked("initialize")

@@ -28,7 +28,7 @@ from ..recall.excerpt import excerpt
 from ..recall.live import LiveView
 from ..recall.recall import Recall
 from ..recall.search import hits
-from ..recall.shown import Shown, ShownNotes, Standing
+from ..recall.shown import Shown, ShownNotes, standing_in
 from ..storage import check, forks, reads
 from ..storage.notes import NoteLog
 from ..storage.search import Search
@@ -39,13 +39,14 @@ from .mark import LogMark
 from .redaction import redact
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from os import PathLike
 
     from ..compaction.calls import Model
     from ..compaction.compactor import Compactor
     from ..core.hits import Hit
     from ..core.records import Entry, Message
+    from ..recall.shown import Standing
 
 FOLLOW_WAIT_S: Final = 0.05
 """Longest the compactor waits to merge the view: a turn that wants to show it waits for as long."""
@@ -191,9 +192,14 @@ class Memory:
             self.shown.offered(session, text)
         return text
 
+    def list_shown(self, session: str, messages: Sequence[Any]) -> None:
+        """The host's list after a turn: what counts as shown until the next one begins, also in another process."""
+        self.shown.seen(session, standing_in(messages))
+        self.shown.keep(session)
+
     def compressed(self, parent: str, session: str) -> None:
         """The host has summed up the list of ``parent``, and goes on as ``session``, mostly the same."""
-        self.shown.compressed(parent, session, self._store.total())
+        self.shown.compressed(clean(parent), clean(session), self._store.total())
 
     def capture_store(self) -> DiskStore:
         """What ``capture/`` keeps its notes in and logs through."""

@@ -79,8 +79,8 @@ class Recall:
         pointed = _points(matches.best, matches.total, **POINTED)
         if beside == NOTHING and not pointed:
             return self._view.text()
-        lines, total = self._view.lines()
-        built, texts = Lines(self._store).at, self._store.texts
+        lines, total, texts = self._view.now()
+        built = Lines(self._store).at
         tiles = [*outside(tile(lines, total), beside.covered, built)]
         room = min(self._budget, self._room(beside)) - FRAME_CHARS
         if not tiles or room < _MORE_LEAST:
@@ -107,7 +107,7 @@ class Recall:
         share = left * 2 // 3 if behind else turn // 2
         if max(turn, share) < _MORE_LEAST:
             return ""
-        fresh = news(self._store, missing, share, beside.named)
+        fresh = news(self._store, missing, share, self._view.node_bytes, beside.named)
         turn -= sum(map(len, fresh)) + len(fresh)
         found = self._sharp(query, {*own, *beside.ids, *leaves_in(fresh)}, turn)
         return more_framed(found, fresh) if found or fresh else ""

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ..core.spans import holds, union
 from ..core.tree import Place, cover
 from ..core.view import Line, open_up, tile
 from .index import Index
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from .store import Store
 
@@ -21,6 +22,10 @@ LINES_MAX: Final = 4_096
 
 EXPECTED: Final = 512
 """Characters of a line that is not built yet, where nothing better is known: the size the settings begin with."""
+
+
+NEWEST: Final = 32
+"""Messages at the log's end that are shown in their own words while their lines are not built yet."""
 
 
 class Lines:
@@ -84,3 +89,26 @@ def leaf_lines(store: Store, first: int, end: int) -> list[Line]:
     """Messages [first, end) as a tiling of one line a message, weighed in characters; what is not built yet stands in blocks."""
     leaves = store.read(lambda index: index.leaves(first, end, end - first))
     return list(tile([Line(Place(0, id_), chars) for id_, chars in leaves], end, first))
+
+
+def just_said(store: Store, limit: int) -> dict[Place, str]:
+    """The newest messages that have no line yet and are no longer than one: the text that it will have.
+
+    A session that is asked of what another one was told a moment ago must not wait for a thread.
+    """
+    total = store.total()
+    places = [Place(0, id_) for id_ in range(max(0, total - NEWEST), total)]
+    built = store.read(lambda index: index.chars_of(places))
+    waiting = [place.index for place in places if place not in built]
+    sizes = store.read(lambda index: index.sizes_of(waiting)) if waiting else {}
+    short = [id_ for id_ in waiting if sizes.get(id_, limit + 1) <= limit]
+    return {Place(0, message.id): message.source for message in (store.messages_of(short) if short else ())}
+
+
+def with_said(lines: list[Line], said: Mapping[Place, str]) -> list[Line]:
+    """The lines and those of what was just said, in order, where no line stands for it already."""
+    if not said:
+        return lines
+    told = union((line.place.first, line.place.end) for line in lines if line.chars is not None)
+    more = [Line(place, len(text)) for place, text in said.items() if not holds(told, place.first, place.end)]
+    return sorted([*lines, *more], key=lambda line: line.place.first)
