@@ -17,12 +17,13 @@ from soundness import assert_sound
 from optchat.compaction.sending import ready_to_send
 from optchat.core.errors import SettingsError, StoreError
 from optchat.core.focus import _HEAD as FOCUS_HEAD
+from optchat.core.focus import NOTE
 from optchat.core.records import Entry
 from optchat.core.render import HEAD, many_lines, one_line
 from optchat.core.settings import Settings
 from optchat.hermes import wording
 from optchat.hermes.configuration import read_config, save_config
-from optchat.recall.added import HEAD as MORE_HEAD
+from optchat.recall.shown import HEAD as MORE_HEAD
 from optchat.recall.shown import Standing
 
 
@@ -269,7 +270,7 @@ def test_no_text_ends_the_frame_forges_a_line_or_a_head(opened, tmp_path_factory
         block = memory.recall(asked)
         assert is_framed(block, HEAD if block.startswith(HEAD) else FOCUS_HEAD)
     later = memory.recall(f"harbour {query}", "s", Standing(view=True))
-    assert not later or is_framed(later, MORE_HEAD)
+    assert not later or is_framed(later, MORE_HEAD + (NOTE if NOTE in later else "") + "<chat>\n")
     assert are_lines("\n".join(hit.line for hit in memory.search(f"harbour {query}")))
     assert are_lines(memory.lines(0, len(entries), 2_000))
     for id_ in range(len(entries)):

@@ -183,8 +183,8 @@ class Memory:
         else:
             standing = self.shown.standing(session)
         if standing.view:
-            own_from = self.shown.own_from(session)
-            first = next(gaps(standing.covered, own_from, self._store.total()), (0, 0))[0]
+            own_from, total = self.shown.own_from(session), self._store.total()
+            first, _ = next(gaps(standing.covered, own_from, total), (total, total))
             text = self._recall.more(query, self._listed(session, first), own_from, standing)
         else:
             text = self._recall.view(query, standing)

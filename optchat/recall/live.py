@@ -18,7 +18,7 @@ from ..core.render import FRAME_CHARS, render, weigh
 from ..core.tree import Place
 from ..core.view import Line, Marks, View, parents_within, tile
 from ..storage import forks, reads, viewfile
-from ..storage.lines import EXPECTED, LINES_MAX, Lines, just_said, with_said
+from ..storage.lines import EXPECTED, LINES_MAX, Lines, with_said
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -69,8 +69,8 @@ class LiveView:
     def now(self) -> tuple[list[Line], int, Callable[[list[Place]], dict[Place, str]]]:
         """The lines, what was just said among them, the number of messages they stand for, and what gives their texts."""
         lines, total = self.lines()
-        said = {place: text for place, text in just_said(self._store, self.node_bytes).items() if place.first < total}
-        return with_said(lines, said), total, lambda places: said | self._store.texts(places)
+        lines, said = with_said(self._store, lines, 0, total, self.node_bytes)
+        return lines, total, lambda places: said | self._store.texts(places)
 
     def lines(self) -> tuple[list[Line], int]:
         """The lines and the number of messages they stand for."""

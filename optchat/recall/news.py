@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Final
 
 from ..core.render import arrange, shown_lines, weigh
 from ..core.spans import holds
-from ..core.view import Line, tile
-from ..storage.lines import Lines, just_said, leaf_lines, with_said
+from ..core.view import tile
+from ..storage.lines import Lines, leaf_lines, with_said
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from ..core.spans import Span
     from ..core.tree import Place
+    from ..core.view import Line
     from ..storage.store import Store
 
 _LEAVES_MAX: Final = 512
@@ -26,24 +27,28 @@ def news(store: Store, spans: Iterable[Span], max_chars: int, node_bytes: int, n
     Where even the coarsest lines are too long together, the oldest are addresses alone; where these
     are too many, the oldest are left out. What has no text yet is left out if it is ``named`` already.
     """
-    said = just_said(store, node_bytes)
-    tiles = [line for first, end in spans for line in _lines(store, first, end, max_chars, said)]
-    tiles = [line for line in tiles if line.chars is not None or not holds(named, line.place.first, line.place.end)]
+    tiles: list[Line] = []
+    said: dict[Place, str] = {}
+    for first, end in spans:
+        lines, texts = with_said(store, _built(store, first, end, max_chars), first, end, node_bytes)
+        tiles += (line for line in tile(lines, end, first) if line.chars is not None or not _is_in(named, line))
+        said |= texts
     tiles, bare = arrange(tiles, store.total(), max_chars, Lines(store).at)
-    lines = shown_lines(tiles, bare, lambda places: said | store.texts(places))
-    chars = sum(map(len, lines)) + len(lines)
+    shown = shown_lines(tiles, bare, lambda places: said | store.texts(places))
+    chars = sum(map(len, shown)) + len(shown)
     oldest = 0
     while chars > max_chars:
-        chars -= len(lines[oldest]) + 1
+        chars -= len(shown[oldest]) + 1
         oldest += 1
-    return lines[oldest:]
+    return shown[oldest:]
 
 
-def _lines(store: Store, first: int, end: int, target: int, said: Mapping[Place, str]) -> Iterator[Line]:
+def _built(store: Store, first: int, end: int, target: int) -> list[Line]:
     """One stretch: line by line if that is not too many, else coarse from the start."""
     if end - first <= _LEAVES_MAX:
-        built = [line for line in leaf_lines(store, first, end) if line.chars is not None]
-    else:
-        built, _ = Lines(store).unfold(first, end, store.total(), target, weigh=weigh)
-    inside = {place: text for place, text in said.items() if first <= place.first < end}
-    return tile(with_said(built, inside), end, first)
+        return [line for line in leaf_lines(store, first, end) if line.chars is not None]
+    return Lines(store).unfold(first, end, store.total(), target, weigh=weigh)[0]
+
+
+def _is_in(spans: Sequence[Span], line: Line) -> bool:
+    return holds(spans, line.place.first, line.place.end)

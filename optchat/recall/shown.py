@@ -34,8 +34,11 @@ HEAD: Final = (
 _CHAT: Final = "<chat>\n"
 FRAME_CHARS: Final = len(HEAD + NOTE + _CHAT + FOOT)
 
-HOST_FRAME_CHARS: Final = 224
-"""What a host wraps around each block it is given."""
+HOST_FRAME_CHARS: Final = 226
+"""What a host puts around each block, the blank line before it included.
+
+Host 0.19 and 0.22: agent/memory_manager.py, build_memory_context_block.
+"""
 
 _VIEW: Final = VIEW_HEAD.partition("\n")[0]
 _MORE: Final = HEAD.partition(":")[0]  # what follows was worded otherwise once, and blocks live long

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..core.spans import holds, union
+from ..core.spans import gaps, union
 from ..core.tree import Place, cover
 from ..core.view import Line, open_up, tile
 from .index import Index
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from .store import Store
 
@@ -25,7 +25,7 @@ EXPECTED: Final = 512
 
 
 NEWEST: Final = 32
-"""Messages at the log's end that are shown in their own words while their lines are not built yet."""
+"""Messages at the end that are shown in their own words while their lines are not built yet."""
 
 
 class Lines:
@@ -91,24 +91,19 @@ def leaf_lines(store: Store, first: int, end: int) -> list[Line]:
     return list(tile([Line(Place(0, id_), chars) for id_, chars in leaves], end, first))
 
 
-def just_said(store: Store, limit: int) -> dict[Place, str]:
-    """The newest messages that have no line yet and are no longer than one: the text that it will have.
+def with_said(store: Store, lines: list[Line], first: int, end: int, limit: int) -> tuple[list[Line], dict[Place, str]]:
+    """The built lines of [first, end) with those that its newest messages will have, as long as they wait for them; their texts.
 
-    A session that is asked of what another one was told a moment ago must not wait for a thread.
+    What is no longer than a line is its own line. A session that is asked of what another one was
+    told a moment ago must not wait for a thread.
     """
-    total = store.total()
-    places = [Place(0, id_) for id_ in range(max(0, total - NEWEST), total)]
-    built = store.read(lambda index: index.chars_of(places))
-    waiting = [place.index for place in places if place not in built]
-    sizes = store.read(lambda index: index.sizes_of(waiting)) if waiting else {}
+    newest = max(first, end - NEWEST)
+    told = union((line.place.first, line.place.end) for line in lines if line.place.end > newest)
+    waiting = [id_ for start, stop in gaps(told, newest, end) for id_ in range(start, stop)]
+    if not waiting:
+        return lines, {}
+    sizes = store.read(lambda index: index.sizes_of(waiting))
     short = [id_ for id_ in waiting if sizes.get(id_, limit + 1) <= limit]
-    return {Place(0, message.id): message.source for message in (store.messages_of(short) if short else ())}
-
-
-def with_said(lines: list[Line], said: Mapping[Place, str]) -> list[Line]:
-    """The lines and those of what was just said, in order, where no line stands for it already."""
-    if not said:
-        return lines
-    told = union((line.place.first, line.place.end) for line in lines if line.chars is not None)
-    more = [Line(place, len(text)) for place, text in said.items() if not holds(told, place.first, place.end)]
-    return sorted([*lines, *more], key=lambda line: line.place.first)
+    said = {Place(0, message.id): message.source for message in (store.messages_of(short) if short else ())}
+    more = [Line(place, len(text)) for place, text in said.items()]
+    return sorted([*lines, *more], key=lambda line: line.place.first), said

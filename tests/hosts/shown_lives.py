@@ -5,9 +5,6 @@ from itertools import pairwise
 
 from model_server import memory_blocks
 
-HOST_FRAME_CHARS = 224
-"""What the hosts put around each block: tags, their note, line breaks."""
-
 TURN = """talk.say(f"tell me of qu{chr(97 + n % 26) * 3}{n // 26 * 'z'}x " + "lorem ipsum dolor " * 300)"""
 
 FORTY_TURNS = f"""
