@@ -330,14 +330,14 @@ def test_two_memories_in_one_process_share_neither_files_nor_threads(tmp_path, o
     threads = [memory._compactor._thread for memory in memories]
     assert threads[0] is not threads[1]
     for turn in range(40):
-        for name, memory in zip(("red", "blue"), memories, strict=True):
+        for name, memory in zip(("pink", "blue"), memories, strict=True):
             memory.record([Entry(kind="user", text=f"{name} {turn} " + f"{name}word " * 30, session="same", uid=f"u{turn}", turn=f"t{turn}")])
             memory.shown.seen("same", Standing(chars=turn, view=True))
             memory.shown.keep("same")
     for memory in memories:
         assert memory.settle(60)
         memory.recall("word", "same")
-    for name, other, memory, home in (("red", "blue", memories[0], homes[0]), ("blue", "red", memories[1], homes[1])):
+    for name, other, memory, home in (("pink", "blue", memories[0], homes[0]), ("blue", "pink", memories[1], homes[1])):
         assert len(list(memory.session_entries("same"))) == 40
         assert other not in memory.view()
         assert not memory.search(f"{other}word")

@@ -101,9 +101,10 @@ class Recall:
         question together, at most ``focus_chars``.
         """
         left = self._room(beside) - MORE_FRAME_CHARS
-        missing = [*gaps(union((*beside.covered, *runs(own))), 0, self._store.total())]
+        known = union((*beside.covered, *runs(own)))
+        missing = [*gaps(known, 0, self._store.total())]
+        behind = any(gaps(union((*known, *beside.named)), 0, own_from))
         turn = min(self._focus_chars, left)
-        behind = any(first < own_from for first, _ in missing)
         share = left * 2 // 3 if behind else turn // 2
         if max(turn, share) < _MORE_LEAST:
             return ""

@@ -211,7 +211,7 @@ def _in_texts(texts: Iterable[str]) -> Standing:
     named: list[Span] = []
     ids: set[int] = set()
     for text in texts:
-        for block in _BLOCK.findall(text):
+        for block in _BLOCK.findall(text) if FOOT in text else ():
             chars += len(block) + HOST_FRAME_CHARS
             view = view or block.startswith(_VIEW)
             for first, count, words in _LINE.findall(block):
@@ -229,21 +229,18 @@ def _sent(messages: Sequence[Any]) -> Iterator[dict[str, Any]]:
     (0.19 and 0.22: agent/agent_runtime_helpers.py, repair_message_sequence). 0.22 does not touch
     one with a steer or with a summary before it.
     """
-    alone = [True] * len(messages)
-    for at, (before, after) in enumerate(pairwise(messages)):
-        if _is_plain(before) and _is_plain(after) and not _keeps_its_row(before):
-            alone[at] = alone[at + 1] = False
-    for message, whole in zip(messages, alone, strict=True):
-        if whole and isinstance(message, dict) and message.get("role") == "user":
-            yield message
+    users = [at for at, message in enumerate(messages) if isinstance(message, dict) and message.get("role") == "user"]
+    joined: set[int] = set()
+    for at, after in pairwise(users):
+        if after == at + 1 and _is_joined(messages[at], messages[after]):
+            joined |= {at, after}
+    return (messages[at] for at in users if at not in joined)
 
 
-def _is_plain(message: Any) -> bool:
-    return isinstance(message, dict) and message.get("role") == "user" and isinstance(message.get("content"), str)
-
-
-def _keeps_its_row(message: dict[str, Any]) -> bool:
-    return message.get("display_kind") == "steer" or bool(message.get("_compressed_summary"))
+def _is_joined(before: dict[str, Any], after: dict[str, Any]) -> bool:
+    """Whether these two messages of the user, one right after the other, become one."""
+    keeps_its_row = before.get("display_kind") == "steer" or before.get("_compressed_summary")
+    return isinstance(before.get("content"), str) and isinstance(after.get("content"), str) and not keeps_its_row
 
 
 def _texts(message: dict[str, Any]) -> Iterator[str]:

@@ -1,11 +1,11 @@
-"""Lives in which a host keeps, drops and compresses what the memory has put in front of the model, and what each request then holds."""
+"""A life in which a host keeps, drops and compresses what the memory has put in front of the model, and what a request then holds."""
 
 import re
 from itertools import pairwise
 
 from model_server import memory_blocks
 
-TURN = """talk.say(f"tell me of qu{chr(97 + n % 26) * 3}{n // 26 * 'z'}x " + "lorem ipsum dolor " * 300)"""
+TURN = """talk.say(f"tell me of qu{chr(97 + n % 26) * 3}{'z' * (n // 26)}x " + "lorem ipsum dolor " * 300)"""
 
 FORTY_TURNS = f"""
 talk = Talk("s1")
@@ -14,8 +14,7 @@ for n in range(24):
     if n in (3, 10, 17):
         talk.compress()
 talk.end()
-"""
-RESUMED = f"""
+""", f"""
 talk = Talk("s1", resume=True)
 for n in range(24, 40):
     {TURN}
@@ -23,7 +22,7 @@ for n in range(24, 40):
         talk.compress()
 talk.end()
 """
-
+"""Forty turns with five compressions, the last sixteen in another process."""
 
 def memory_chars(body):
     """Characters of memory in one request, what the host puts around the blocks included."""
