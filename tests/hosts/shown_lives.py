@@ -5,6 +5,8 @@ from itertools import pairwise
 
 from model_server import memory_blocks
 
+UNBUILT = "(not summarized yet"
+
 TURN = """talk.say(f"tell me of qu{chr(97 + n % 26) * 3}{'z' * (n // 26)}x " + "lorem ipsum dolor " * 300)"""
 
 FORTY_TURNS = f"""
@@ -30,9 +32,15 @@ def memory_chars(body):
 
 
 def lines(body):
-    """The lines of all blocks in a request that are not indented, as (first, end), in the order of the log."""
-    found = [re.findall(r"^(\d+)\+(\d+)\|", block, re.MULTILINE) for block in memory_blocks(body)]
-    return sorted((int(first), int(first) + int(count)) for block in found for first, count in block)
+    """The lines of all blocks in a request that are not indented, as (first, end), in the order of the log.
+
+    A line that only says that it is not summarized yet counts unless a text of it stands there as well.
+    """
+    found = [re.findall(r"^(\d+)\+(\d+)\|(.*)$", block, re.MULTILINE) for block in memory_blocks(body)]
+    rows = [((int(first), int(first) + int(count)), text.startswith(UNBUILT)) for block in found for first, count, text in block]
+    told = [span for span, unbuilt in rows if not unbuilt]
+    named = [span for span, unbuilt in rows if unbuilt and not any(span[0] < end and first < span[1] for first, end in told)]
+    return sorted(told + named)
 
 
 def told_twice(body):
