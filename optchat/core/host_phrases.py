@@ -522,7 +522,7 @@ MEMORY_NOTE, MEMORY_TAG = _both(
     Phrase("[System note: The following is recalled memory context"),
     Phrase("<memory-context>"),
 )
-HOST_FRAME_CHARS: Final = 224
+HOST_FRAME_CHARS: Final = 226
 """What both hosts wrap around a block, with the blank line before it."""
 
 # -- marks
