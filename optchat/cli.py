@@ -315,7 +315,7 @@ def _check(args: argparse.Namespace) -> int:
 
     with Bars() as bars, _open(args, bars=bars) as memory:
         report = memory.check(progress=bars)
-    _facts(args, report, check_text(report))
+    _facts(args, report, check_text(report, _typed(args)))
     return EXIT_ERROR if report["damage"] or report["disagreements"] else 0
 
 
