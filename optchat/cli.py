@@ -70,6 +70,11 @@ def register_cli(parser: argparse.ArgumentParser) -> None:
     taken.add_argument("file", metavar="FILE")
     command("compact", "build all lines that are not built yet, now; inside Hermes with its model, where one is to write", facts=True)
     command("check", "read everything and report damage", facts=True)
+    copies = command("copies", "name what was logged twice, take it out of sight or bring it back", facts=True)
+    which = copies.add_mutually_exclusive_group()
+    which.add_argument("--hide", metavar="A-B", nargs="?", const="", help="take all copies, or these messages, out of sight")
+    which.add_argument("--show", metavar="A-B", help="bring these messages back")
+    copies.add_argument("--force", action="store_true", help="hide these messages as long as they repeat earlier words")
     redacted = command("redact", "take the words of a message out of the memory for good", facts=True)
     redacted.add_argument("address", metavar="ID")
     redacted.add_argument("--yes", action="store_true", help="do not ask")
@@ -319,6 +324,23 @@ def _check(args: argparse.Namespace) -> int:
     return EXIT_ERROR if report["damage"] or report["disagreements"] else 0
 
 
+def _copies(args: argparse.Namespace) -> int:
+    from .commands.copies import copies_text, done_text, span_of
+    from .commands.progress import Bars
+
+    with Bars() as bars, _open(args, bars=bars) as memory:
+        if args.show is not None:
+            facts = memory.copies.show(*span_of(args.show))
+        elif args.hide is not None:
+            span = span_of(args.hide) if args.hide else (None, None)
+            facts = memory.copies.hide(*span, progress=bars, force=args.force)
+        else:
+            facts = {"copies": memory.copies.find(bars)}
+    told = done_text(facts, _typed(args)) if "copies" not in facts else copies_text(facts["copies"], _typed(args))
+    _facts(args, facts, told)
+    return 0
+
+
 def _redact(args: argparse.Namespace) -> int:
     from .commands.progress import Bars
     from .commands.redaction import is_yes, question, redacted_text
@@ -360,6 +382,7 @@ ACTIONS: dict[str, Callable[[argparse.Namespace], int]] = {
     "import": _import,
     "compact": _compact,
     "check": _check,
+    "copies": _copies,
     "redact": _redact,
     "demo": _demo,
 }

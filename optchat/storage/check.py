@@ -79,7 +79,7 @@ def check(
         "damage": report.damage.listed(),
         "disagreements": report.disagreements.listed(),
         "notes": report.notes.listed(),
-        "copies": [stretch.facts() for stretch in checker.copies.find()],
+        "copies": checker.copies.find(),
     }
 
 

@@ -18,7 +18,7 @@ from .database import DamagedError, Database, told, transaction
 from .lookup import FALLBACK, Lookup, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
     from ..core.tree import Place
@@ -181,6 +181,15 @@ class Index(Lookup):
         parents = {r.place.parent for r in rows}
         self.drop_ready([*(r.place for r in rows), *parents])
         self._writer.executemany(self._ready.add_merge, [(place.level, place.index, place.end - 1) for place in parents])
+
+    def unbuild(self, places: Collection[Place]) -> None:
+        """These nodes are not built any more: they can be built again where their sources are there, and every process is told."""
+        self._writer.executemany("DELETE FROM nodes WHERE level = ? AND idx = ?", places)
+        self.drop_ready(places)
+        self._writer.executemany(self._ready.add_leaf, [(place.index,) for place in places if not place.level])
+        self._writer.executemany(self._ready.add_merge, [(place.level, place.index, place.end - 1) for place in places if place.level])
+        self.note_rewritten()
+        self._writer.execute("UPDATE meta SET value = ? WHERE key = 'generation'", (secrets.randbits(62),))
 
     def drop_ready(self, places: Iterable[Place]) -> None:
         """These nodes are built: nobody need build them."""

@@ -17,6 +17,7 @@ from ..core.tree import Place
 from . import files, reads
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 VERSION: Final = 1
@@ -57,26 +58,24 @@ def save(path: Path, view: SavedView) -> None:
     files.replace_file(path, orjson.dumps(raw, option=orjson.OPT_APPEND_NEWLINE))
 
 
-def open_at(path: Path, id_: int) -> None:
-    """Put in place of the saved line that covers a message the lines it was made from, down to that message's, which is left out.
+def open_up(path: Path, stays: Callable[[Place], bool]) -> None:
+    """Put in place of each saved line that may not stay the lines it was made from, down to messages, which are left out.
 
-    What a view is made of must be built, and these are not any more when a message is redacted; all its other lines stay as they are.
+    What a view is made of must be built, and lines above a message are not any more when it is redacted or taken out of sight; all
+    other lines stay as they are.
     """
     saved = load(path)
     if saved is None:
         return
-    lines: list[Place] = []
-    for place in saved.lines:
-        lines += _beside(place, id_) if place.first <= id_ < place.end else [place]
-    if tuple(lines) != saved.lines:
-        save(path, SavedView(tuple(lines), saved.budget, saved.generation + 1))
+    lines = tuple(line for place in saved.lines for line in _opened(place, stays))
+    if lines != saved.lines:
+        save(path, SavedView(lines, saved.budget, saved.generation + 1))
 
 
-def _beside(place: Place, id_: int) -> list[Place]:
-    if not place.level:
-        return []
-    older, younger = place.children
-    return [*_beside(older, id_), younger] if id_ < older.end else [older, *_beside(younger, id_)]
+def _opened(place: Place, stays: Callable[[Place], bool]) -> list[Place]:
+    if stays(place):
+        return [place]
+    return [line for child in place.children for line in _opened(child, stays)] if place.level else []
 
 
 def _is_count(value: object) -> bool:

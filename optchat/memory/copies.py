@@ -1,0 +1,175 @@
+"""Takes copies out of sight and brings them back: which may go, and the order of the steps, so that it can be cut anywhere and done again.
+
+First it is noted, from where on no line is made from their words any more; then the lines above them are dropped, those of single
+messages last, by which the next attempt knows whether anything is left to do. Called by ``Memory``.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from ..core.copies import Piece, is_same
+from ..core.errors import AddressError
+from ..core.hidden import Hidden
+from ..core.prints import words_of
+from ..storage import viewfile
+from ..storage.hiding import Dropping, add_lines, find_copies, saying_none, saying_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+    from pathlib import Path
+
+    from ..core.copies import Stretch
+    from ..core.tree import Place
+    from ..storage.hiding import HiddenNotes
+    from ..storage.store import Store
+
+    Progress = Callable[[str, int, int], None]
+
+
+def _untold(_what: str, _done: int, _total: int) -> None:
+    """Nobody asks how far it is."""
+
+
+class Copies:
+    """The copies in one memory: messages that were logged twice. The log keeps them all, whatever is done here."""
+
+    def __init__(self, store: Store, hidden: HiddenNotes, views: Collection[Path], *, changed: Callable[[], None]) -> None:
+        """``views``: files of saved views. ``changed`` is called when there are lines to build anew."""
+        self._store, self._hidden, self._views, self._changed = store, hidden, views, changed
+
+    def find(self, progress: Progress = _untold) -> list[dict[str, Any]]:
+        """The stretches that repeat others, whether in sight or not, as JSON-able facts."""
+        return self.facts(find_copies(self._store, progress))
+
+    def facts(self, stretches: Iterable[Stretch]) -> list[dict[str, Any]]:
+        """Stretches as JSON-able facts. ``in_sight``: how many of their messages are still summed up in lines."""
+        hidden, facts = self._hidden(), []
+        for stretch in stretches:
+            there = Hidden(hidden.within(stretch.first, stretch.end))
+            in_sight = stretch.end - stretch.first - len(there) + saying_words(self._store, there)
+            facts.append(stretch.facts() | {"in_sight": in_sight})
+        return facts
+
+    def hide(
+        self,
+        first: int | None = None,
+        last: int | None = None,
+        *,
+        progress: Progress = _untold,
+        force: bool = False,
+    ) -> dict[str, Any]:
+        """Take all copies out of sight, or messages ``first`` to ``last``; what was done, as facts. Done again, it does nothing.
+
+        No line says their words from then on, and no search or question finds them: it finds what they repeat. ``force``: also what
+        cannot be told to be a copy, as long as its words are said earlier.
+
+        Raises:
+            AddressError: some of the messages are no copies, or are not there; nothing was done.
+            LockTimeoutError: another process kept the lock; nothing was done.
+            StoreError: the disk refused; the same call may be made again.
+
+        """
+        wanted = None if first is None else self._span(first, last)
+        if wanted is not None and force:
+            pieces = self._repeats(*wanted)
+        else:
+            pieces = [piece for stretch in find_copies(self._store, progress) for piece in stretch.pieces]
+            if wanted is not None:
+                pieces = self._within(pieces, *wanted)
+        pieces = [part for piece in pieces for part in self._verified(piece)]
+        fresh, total = len(Hidden(self._hidden().less(pieces))), len(Hidden(pieces))
+        return {"hidden": fresh, "already": total - fresh, "lines": self._hide(pieces)}
+
+    def show(self, first: int, last: int | None = None) -> dict[str, Any]:
+        """Bring messages ``first`` to ``last`` back into sight, those of them that are out of it; what was done, as facts.
+
+        Raises:
+            AddressError: there are no such messages.
+            LockTimeoutError: another process kept the lock; nothing was done.
+            StoreError: the disk refused; the same call may be made again.
+
+        """
+        first, end = self._span(first, last)
+        with self._store.locked(everything=True):
+            area = Hidden(self._hidden().within(first, end))
+            if area:
+                self._hidden.note(shown=(first, end))
+            area = saying_none(self._store, first, end).and_(area.pieces)  # also where an earlier attempt was cut
+            lines = self._drop(Dropping(self._store, area), lambda place: not area.touches(place)) if area else 0
+        return {"shown": len(area), "lines": lines}
+
+    # -- inside
+
+    def _hide(self, pieces: list[Piece]) -> int:
+        area = Hidden(pieces)
+        if not self._hidden().less(pieces) and not saying_words(self._store, area):
+            return 0
+        dropping = Dropping(self._store, area)
+        dropping.look(locked=False)
+        with self._store.locked(everything=True):
+            if left := self._hidden().less(pieces):
+                self._hidden.note(pieces=left)
+            hidden = self._hidden()
+            lines = self._drop(dropping, lambda place: hidden.covers(place) or not area.touches(place))
+            add_lines(self._store, hidden, area)
+        return lines
+
+    def _drop(self, dropping: Dropping, stays: Callable[[Place], bool]) -> int:
+        """Under the lock. ``stays``: which lines of a saved view may."""
+        dropping.look(locked=True)
+        for path in self._views:
+            viewfile.open_up(path, stays)
+        lines = dropping.drop()
+        self._changed()
+        return lines
+
+    def _span(self, first: int, last: int | None) -> tuple[int, int]:
+        """Messages ``first`` to ``last`` as [first, end)."""
+        last, total = first if last is None else last, self._store.total()
+        if not 0 <= first <= last < total:
+            raise AddressError(f"there are no messages {first}-{last}", hint=f"The log holds 0 to {total - 1}" if total else "It is empty")
+        return first, last + 1
+
+    def _within(self, pieces: Iterable[Piece], first: int, end: int) -> list[Piece]:
+        """What of these copies lies in [first, end), where all of that are copies."""
+        copies = Hidden(pieces)
+        if (number := copies.count(first, end)) < end - first:
+            which = "none of them is a copy" if not number else f"only {number} of them are copies"
+            hint = "The copies there are: optchat copies. If the words of these are said earlier as well, --force takes them out of sight"
+            raise AddressError(f"messages {first}-{end - 1} stay in sight: {which}, as far as can be told", hint=hint)
+        return copies.within(first, end)
+
+    def _repeats(self, first: int, end: int) -> list[Piece]:
+        """What each of messages [first, end) repeats of those before, going on from one to the next where that is possible."""
+        asked, hidden = list(self._store.messages(first, end)), self._hidden()
+        keys = {(message.kind, words_of(message)) for message in asked if message is not None}
+        said: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for message in self._store.messages(0, first):
+            if message is None or hidden.original(message.id) is not None:
+                continue
+            if (key := (message.kind, words_of(message))) in keys:
+                said[key].append(message.id)
+        pieces, last = [], -1
+        for id_, message in enumerate(asked, first):
+            found = said.get((message.kind, words_of(message)), []) if message is not None else []
+            if not found:
+                raise AddressError(f"message {id_} says what no message before {first} says", hint="Only what is there twice can be hidden")
+            last = next((original for original in found if original > last), found[0])
+            pieces.append(Piece(id_, last, 1))
+        return pieces
+
+    def _verified(self, piece: Piece) -> list[Piece]:
+        """The parts of a piece whose words are those of what they repeat, read once more: a print of them can be wrong."""
+        hidden: list[Piece] = []
+        copies = self._store.messages(piece.first, piece.first + piece.length)
+        originals = self._store.messages(piece.of, piece.of + piece.length)
+        for copy, original in zip(copies, originals, strict=True):
+            if copy is None or original is None or not is_same(copy, original):
+                continue
+            if hidden and copy.id == hidden[-1].first + hidden[-1].length:
+                hidden[-1] = hidden[-1]._replace(length=hidden[-1].length + 1)
+            else:
+                hidden.append(Piece(copy.id, original.id, 1))
+        return hidden
