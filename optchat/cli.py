@@ -70,11 +70,13 @@ def register_cli(parser: argparse.ArgumentParser) -> None:
     taken.add_argument("file", metavar="FILE")
     command("compact", "build all lines that are not built yet, now; inside Hermes with its model, where one is to write", facts=True)
     command("check", "read everything and report damage", facts=True)
-    copies = command("copies", "name what was logged twice, take it out of sight or bring it back", facts=True)
+    copies = command("copies", "name what was logged twice, hide it or bring it back", facts=True)
     which = copies.add_mutually_exclusive_group()
-    which.add_argument("--hide", metavar="A-B", nargs="?", const="", help="take all copies, or these messages, out of sight")
+    hide = "take all copies out of sight, or these messages"
+    which.add_argument("--hide", metavar="A-B", nargs="?", const="", help=hide)
     which.add_argument("--show", metavar="A-B", help="bring these messages back")
-    copies.add_argument("--force", action="store_true", help="hide these messages as long as they repeat earlier words")
+    force = "hide these messages as long as they repeat earlier words"
+    copies.add_argument("--force", action="store_true", help=force)
     redacted = command("redact", "take the words of a message out of the memory for good", facts=True)
     redacted.add_argument("address", metavar="ID")
     redacted.add_argument("--yes", action="store_true", help="do not ask")
@@ -336,8 +338,9 @@ def _copies(args: argparse.Namespace) -> int:
             facts = memory.copies.hide(*span, progress=bars, force=args.force)
         else:
             facts = {"copies": memory.copies.find(bars)}
-    told = done_text(facts, _typed(args)) if "copies" not in facts else copies_text(facts["copies"], _typed(args))
-    _facts(args, facts, told)
+    found = facts.get("copies")
+    typed = _typed(args)
+    _facts(args, facts, done_text(facts, typed) if found is None else copies_text(found, typed))
     return 0
 
 

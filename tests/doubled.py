@@ -1,4 +1,4 @@
-"""Memories as an older build doubled them, with the repeats that people really make beside; and logs at random with copies planted."""
+"""Memories as an older build doubled them, with the repeats that people really make beside."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -23,7 +23,7 @@ OK = [("user", "ok"), ("talk", "Done.")]
 
 
 class Life:
-    """Entries as capture logs them, turn by turn: with or without a host's ids, dated as time goes by."""
+    """Entries as capture logs them, turn by turn, with or without a host's ids."""
 
     def __init__(self, *, named=False):
         self.named = named
@@ -38,20 +38,39 @@ class Life:
         self.now += timedelta(minutes=3)
         entries = []
         for place, (kind, text) in enumerate(turn):
-            opens = {"turn": f"t{self._turns:015x}", "date": self._stamp()} if kind == "user" else {"date": self._stamp(seconds=20)}
+            opens = (
+                {"turn": f"t{self._turns:015x}", "date": self._stamp()}
+                if kind == "user"
+                else {"date": self._stamp(seconds=20)}
+            )
             self._calls += kind == "tool"
-            call = {"call": f"call_{self._calls:08x}a1B2c3D4", "tool": "timer"} if kind in ("tool", "echo") else {}
+            call = (
+                {"call": f"call_{self._calls:08x}a1B2c3D4", "tool": "timer"}
+                if kind in ("tool", "echo")
+                else {}
+            )
             uid = {"uid": f"{self._turns:016x}{place:016x}"} if self.named else {}
             entries.append(Entry(kind=kind, text=text, session=session, **opens, **call, **uid))
         return self._say(entries)
 
     def again(self, ids, session, *, dated=False):
-        """The same messages listed under a session and logged again at once: nobody has announced them. ``dated``: with their rows' dates."""
+        """The same messages listed under a session and logged again at once, unannounced.
+
+        ``dated``: with the dates of the host's rows.
+        """
         self.now += timedelta(minutes=1)
         entries = []
         for id_ in ids:
             said = self.log[id_]
-            entries.append(replace(said, session=session, turn="", date=said.date if dated or self.named else self._stamp(), unshown=False))
+            entries.append(
+                replace(
+                    said,
+                    session=session,
+                    turn="",
+                    date=said.date if dated or self.named else self._stamp(),
+                    unshown=False,
+                )
+            )
         return self._say(entries)
 
     def _say(self, entries):
@@ -70,7 +89,7 @@ def exit_after_new(life):
 
 
 def branch(life):
-    """Three turns, a branch nobody was told of, a turn in it: its list begins with the whole history."""
+    """Three turns, a branch nobody was told of, a turn in it: its list begins with all of them."""
     first = [id_ for turn in (HELLO, TIMER, CAT) for id_ in life.turn("A", turn)]
     copies = life.again(first, "B", dated=True)
     life.turn("B", [("user", "and my dog Rex"), ("talk", "Rex it is.")])
@@ -78,7 +97,7 @@ def branch(life):
 
 
 def resume(life):
-    """A turn, /new, a turn, /resume of the first, /exit: the new session's turn is handed over under the first one's id."""
+    """A turn, /new, a turn, /resume of the first, /exit: it is handed the other's list."""
     life.turn("A", HELLO)
     other = life.turn("B", CAT)
     return [(life.again(other, "A"), other)]

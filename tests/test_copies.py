@@ -1,4 +1,4 @@
-"""Copies in a log: which stretches an older build has doubled, and what people have really said again."""
+"""Copies in a log: what an older build has doubled, and what people have really said again."""
 
 import random
 from dataclasses import replace
@@ -18,9 +18,16 @@ def found_in(log):
     """Every copy found, as {copy: what it repeats}."""
     finder = CopyFinder()
     for id_, entry in enumerate(log):
-        finder.add(Message(id=id_, **{name: getattr(entry, name) for name in Entry.__dataclass_fields__}))
+        finder.add(
+            Message(id=id_, **{name: getattr(entry, name) for name in Entry.__dataclass_fields__})
+        )
     stretches = finder.find()
-    return {piece.first + k: piece.of + k for stretch in stretches for piece in stretch.pieces for k in range(piece.length)}
+    return {
+        piece.first + k: piece.of + k
+        for stretch in stretches
+        for piece in stretch.pieces
+        for k in range(piece.length)
+    }
 
 
 @pytest.mark.parametrize("named", [False, True], ids=["without ids", "with ids"])
@@ -33,7 +40,9 @@ def test_what_was_doubled_is_named_and_what_was_said_again_is_not(way, named):
     copies = found_in(life.log)
     assert sorted(copies) == [id_ for ids, _ in planted for id_ in ids]
     if named:
-        assert copies == {copy: of for ids, first in planted for copy, of in zip(ids, first, strict=True)}
+        assert copies == {
+            copy: of for ids, first in planted for copy, of in zip(ids, first, strict=True)
+        }
     else:  # the same words in the same order were said more than once
         assert all(life.log[copy].text == life.log[of].text for copy, of in copies.items())
 
@@ -48,17 +57,26 @@ def test_people_who_say_everything_again_are_believed(named):
 
 
 def test_an_import_of_repeats_without_dates_and_ids_is_believed():
-    rows = [Entry(kind=kind, text=text, session="x") for _ in range(50) for turn in (HELLO, CAT, OK) for kind, text in turn]
+    rows = [
+        Entry(kind=kind, text=text, session="x")
+        for _ in range(50)
+        for turn in (HELLO, CAT, OK)
+        for kind, text in turn
+    ]
     assert found_in(rows) == {}
 
 
 def test_the_same_old_history_twice_is_known_by_its_dates():
     life = Life()
     first = [id_ for turn in (HELLO, TIMER, CAT) for id_ in life.turn("A", turn)]
-    life.log = [replace(entry, turn="", call="") for entry in life.log]  # from before there was a memory
+    life.log = [
+        replace(entry, turn="", call="") for entry in life.log
+    ]  # from before there was a memory
     copies = life.again(first, "B", dated=True)
     assert found_in(life.log) == dict(zip(copies, first, strict=True))
-    life.log[len(first) :] = [replace(entry, date=life.log[-1].date) for entry in life.log[len(first) :]]
+    life.log[len(first) :] = [
+        replace(entry, date=life.log[-1].date) for entry in life.log[len(first) :]
+    ]
     assert found_in(life.log) == {}
 
 
@@ -75,7 +93,9 @@ def test_a_copy_that_lacks_what_was_taken_back_is_still_one():
     life = Life()
     one, undone, two = (life.turn("A", turn) for turn in (HELLO, CAT, TIMER))
     life.turn("Z", OK)
-    note = life._say([Entry(kind="note", text="(taken back)", session="A", turn="n", date=life._stamp())])
+    note = life._say(
+        [Entry(kind="note", text="(taken back)", session="A", turn="n", date=life._stamp())]
+    )
     three = life.turn("A", [("user", "what is the time?"), ("talk", "Nearly ten.")])
     copies = life.again([*one, *two, *three], "B")
     assert found_in(life.log) == dict(zip(copies, [*one, *two, *three], strict=True))
@@ -102,7 +122,7 @@ def test_a_call_that_is_only_numbered_proves_nothing(call):
 
 
 def test_a_call_logged_twice_in_one_turn_is_named():
-    """The host without ids, an interrupted request sent again: call, result and answer stand before their question, and after it."""
+    """An interrupted request sent again: call, result and answer came before and after it."""
     life = Life()
     turn = life.turn("A", TIMER)
     twice = [replace(life.log[id_], turn="") for id_ in turn[1:]]
@@ -121,7 +141,9 @@ def test_a_message_joined_with_its_repeat_is_said_twice():
 def test_two_calls_alike_in_one_message_are_both_made():
     life = Life(named=True)
     ids = life.turn("A", [TIMER[0], TIMER[1], TIMER[1], TIMER[2], TIMER[2], TIMER[3]])
-    life.log = [replace(entry, uid="u" if entry.kind == "tool" else entry.uid) for entry in life.log]
+    life.log = [
+        replace(entry, uid="u" if entry.kind == "tool" else entry.uid) for entry in life.log
+    ]
     assert found_in(life.log) == {}
     assert len(ids) == 6
 
@@ -132,12 +154,25 @@ def test_lost_messages_are_no_copies():
     finder = CopyFinder()
     for id_, entry in reversed([*enumerate(life.log)]):
         if id_ != 8:
-            finder.add(Message(id=id_, **{name: getattr(entry, name) for name in Entry.__dataclass_fields__}))
+            finder.add(
+                Message(
+                    id=id_, **{name: getattr(entry, name) for name in Entry.__dataclass_fields__}
+                )
+            )
     assert {piece.first for stretch in finder.find() for piece in stretch.pieces} <= {6, 9}
     assert CopyFinder().find() == []
 
 
-WORDS = ["tea", "the harbour", "a letter to Ilse", "rain", "forty euros", "the red door", "Tuesday", "and the dog"]
+WORDS = [
+    "tea",
+    "the harbour",
+    "a letter to Ilse",
+    "rain",
+    "forty euros",
+    "the red door",
+    "Tuesday",
+    "and the dog",
+]
 
 
 def a_turn(chance):
@@ -161,14 +196,25 @@ def test_in_any_log_exactly_the_planted_copies_are_named(seed, named, dated):
             of_session.setdefault(session, []).extend(life.turn(session, turn))
             continue
         listed = of_session[session]
-        ends = [at for at in range(1, len(listed) + 1) if at == len(listed) or life.log[listed[at]].kind == "user"]
+        ends = [
+            at
+            for at in range(1, len(listed) + 1)
+            if at == len(listed) or life.log[listed[at]].kind == "user"
+        ]
         listed = listed[: chance.choice(ends)]
         opened = [id_ for id_ in listed if life.log[id_].kind == "user"]
-        if len(listed) < LEAST or len(opened) < 2 or len({life.log[id_].text for id_ in listed}) < 3:
+        if (
+            len(listed) < LEAST
+            or len(opened) < 2
+            or len({life.log[id_].text for id_ in listed}) < 3
+        ):
             continue
         planted |= dict.fromkeys(life.again(listed, f"new {step}", dated=dated))
         life.now += timedelta(minutes=1)
     copies = found_in(life.log)
     assert sorted(copies) == sorted(planted)
-    assert all((life.log[a].kind, life.log[a].text) == (life.log[b].kind, life.log[b].text) for a, b in copies.items())
+    assert all(
+        (life.log[a].kind, life.log[a].text) == (life.log[b].kind, life.log[b].text)
+        for a, b in copies.items()
+    )
     assert not set(copies.values()) & set(planted)

@@ -1,5 +1,6 @@
-"""Copies taken out of sight: the log keeps them, no line says them, no search finds them, and it can be undone."""
+"""Copies taken out of sight: the log keeps them, no line says and no search finds them."""
 
+import contextlib
 import json
 
 import doubled
@@ -62,10 +63,18 @@ def log_bytes(root):
 def are_out_of_sight(memory, first, last):
     """Nothing is made from the words of messages first to last."""
     found = lines(memory)
-    inside = {place: text for place, text in found.items() if place.first >= first and place.end <= last + 1}
+    inside = {
+        place: text
+        for place, text in found.items()
+        if place.first >= first and place.end <= last + 1
+    }
     assert len([place for place in inside if place.level == 0]) == last + 1 - first
     assert all(text.startswith(("(copy of ", "(a copy of messages ")) for text in inside.values())
-    over = {place: text for place, text in found.items() if place not in inside and place.first <= last and place.end > first}
+    over = {
+        place: text
+        for place, text in found.items()
+        if place not in inside and place.first <= last and place.end > first
+    }
     said = [text.replace("(", "") for text in over.values()]
     assert not any("copy of" in text for text in said)
 
@@ -75,10 +84,12 @@ def are_out_of_sight(memory, first, last):
 
 @pytest.mark.parametrize("named", [False, True], ids=["without ids", "with ids"])
 @pytest.mark.parametrize("way", doubled.WAYS)
-def test_a_check_names_the_copies_and_the_command_takes_them_away(way, named, tmp_path, opened, capsys):
+def test_a_check_names_the_copies_and_the_command_takes_them_away(
+    way, named, tmp_path, opened, capsys
+):
     home = tmp_path / "home"
     memory = opened(home / "optchat", settings=SMALL)
-    life, copies, first = a_life(way, named=named)
+    life, copies, _ = a_life(way, named=named)
     memory.record(life.log)
     memory.settle(30)
     assert cli.main(["check", "--home", str(home)]) == 0
@@ -98,7 +109,6 @@ def test_a_check_names_the_copies_and_the_command_takes_them_away(way, named, tm
     (stretch,) = json.loads(capsys.readouterr().out)["copies"]
     assert (stretch["first"], stretch["last"], stretch["in_sight"]) == (copies[0], copies[-1], 0)
     assert_sound(memory)
-    assert first
 
 
 def test_the_command_takes_one_stretch_and_brings_it_back(tmp_path, opened, capsys):
@@ -205,7 +215,11 @@ def test_a_search_finds_what_they_repeat(lived):
             assert hits
             assert not hidden & {hit.id for hit in hits}
     for query in words:
-        shown = {int(line.strip().split("+")[0]) for line in memory.recall(query).splitlines() if line.startswith("  ")}
+        shown = {
+            int(line.strip().split("+")[0])
+            for line in memory.recall(query).splitlines()
+            if line.startswith("  ")
+        }
         assert not hidden & shown
     assert not hidden & set(memory._search.newest(["minka"], 100))
     assert len(memory._search.newest(["minka"], 2)) == 2
@@ -213,10 +227,18 @@ def test_a_search_finds_what_they_repeat(lived):
 
 def test_copies_cost_no_call_of_a_model(opened):
     writer = Writer()
-    memory = opened(settings=Settings(summarizer="model"), model=Model("tiny-1", writer), compact=True)
+    memory = opened(
+        settings=Settings(summarizer="model"), model=Model("tiny-1", writer), compact=True
+    )
     life = Life()
-    long = "We agreed with Maria that the release moves to 12 June because invoices are missing. " * 9
-    said = [id_ for k in range(4) for id_ in life.turn("A", [("user", f"{k} {long}"), ("talk", f"yes {k} {long}")])]
+    long = (
+        "We agreed with Maria that the release moves to 12 June because invoices are missing. " * 9
+    )
+    said = [
+        id_
+        for k in range(4)
+        for id_ in life.turn("A", [("user", f"{k} {long}"), ("talk", f"yes {k} {long}")])
+    ]
     copies = life.again(said, "B", dated=True)
     memory.record(life.log)
     memory.copies.hide()
@@ -225,14 +247,26 @@ def test_copies_cost_no_call_of_a_model(opened):
     assert len(copies) == 8
     assert len(writer.requests) == 8 + 7  # eight messages, and the lines above them
     assert len(asked) == len(writer.requests)
-    assert memory._store.read(lambda index: index.rows("SELECT count(*) FROM nodes WHERE by = ?", (COPY,))) == [(15,)]
+    assert memory._store.read(
+        lambda index: index.rows("SELECT count(*) FROM nodes WHERE by = ?", (COPY,))
+    ) == [(15,)]
     # A tree file that was lost is made anew, and again no word of theirs is asked for.
     memory.close()
     for path in (memory.root / "tree").iterdir():
-        path.write_bytes(b"".join(line for line in path.read_bytes().splitlines(keepends=True) if b'"copy"' not in line))
-    again = opened(settings=Settings(summarizer="model"), model=Model("tiny-1", writer), compact=True)
+        path.write_bytes(
+            b"".join(
+                line
+                for line in path.read_bytes().splitlines(keepends=True)
+                if b'"copy"' not in line
+            )
+        )
+    again = opened(
+        settings=Settings(summarizer="model"), model=Model("tiny-1", writer), compact=True
+    )
     settle(again)
-    assert again._store.read(lambda index: index.rows("SELECT count(*) FROM nodes WHERE by = ?", (COPY,))) == [(15,)]
+    assert again._store.read(
+        lambda index: index.rows("SELECT count(*) FROM nodes WHERE by = ?", (COPY,))
+    ) == [(15,)]
     assert len(writer.requests) == 8 + 7
     assert_sound(again)
 
@@ -281,7 +315,7 @@ def test_brought_back_it_is_as_if_nothing_had_been_done(lived):
     memory.settle(30)
     assert lines(memory) == before
     assert "Minka" in memory.zoom(last - 1)
-    assert last in {hit.id for hit in memory.search("Minka remember", limit=99)} or memory._search.newest(["minka"], 99)
+    assert {last - 1, last} <= set(memory._search.newest(["minka"], 99))
     assert memory.copies.show(first, last) == {"shown": 0, "lines": 0}
     assert_sound(memory)
 
@@ -311,12 +345,12 @@ def test_a_part_of_a_stretch_can_go_and_the_rest_later(lived):
 
 
 def test_what_is_no_copy_stays_unless_it_is_forced_and_said_before(lived):
-    memory, first, last = lived
+    memory, first, _ = lived
     with pytest.raises(AddressError, match="only 2 of them"):
         memory.copies.hide(first - 2, first + 1)
     with pytest.raises(AddressError, match="none of them"):
         memory.copies.hide(0, 3)
-    with pytest.raises(AddressError, match="message 0 says what no message before 0 says"):
+    with pytest.raises(AddressError, match="message 0 repeats none before 0"):
         memory.copies.hide(0, 3, force=True)
     assert "(copy of" not in "".join(lines(memory).values())
     assert memory.copies.hide(2, 3, force=True)["hidden"] == 2  # "ok" for the second time
@@ -324,13 +358,17 @@ def test_what_is_no_copy_stays_unless_it_is_forced_and_said_before(lived):
     assert lines(memory)[Place(0, 2)] == "(copy of 0+1)"
     assert lines(memory)[Place(2, 0)] == lines(memory)[Place(1, 0)]
     assert_sound(memory)
-    assert last > first
 
 
 def test_no_words_anybody_says_take_anything_out_of_sight(lived, opened):
     memory, first, last = lived
     note = {"type": "hidden", "session": "", "pieces": [[0, 10, 10]]}
-    memory.record([Entry(kind="note", text=json.dumps(note)), Entry(kind="user", text="(copy of 3+1)", session="s")])
+    memory.record(
+        [
+            Entry(kind="note", text=json.dumps(note)),
+            Entry(kind="user", text="(copy of 3+1)", session="s"),
+        ]
+    )
     memory.settle(30)
     assert not memory._hidden()
     assert first < last
@@ -374,7 +412,12 @@ def test_lines_that_were_being_made_from_the_words_are_not_written(opened):
     work = memory._growth._work
     jobs = work.take(1_000, 1 << 20, ALL)
     other.copies.hide()
-    work.commit([Node(level=job.place.level, index=job.place.index, text=job.source, by="free") for job in jobs])
+    work.commit(
+        [
+            Node(level=job.place.level, index=job.place.index, text=job.source, by="free")
+            for job in jobs
+        ]
+    )
     assert memory.settle(30)
     are_out_of_sight(memory, copies[0], copies[-1])
     assert_sound(memory)
@@ -439,11 +482,9 @@ def test_cut_at_any_operation_it_is_finished_by_doing_it_again(opened, tmp_path,
     assert steps > 5
     for step in range(steps):
         memory, first, last = a_memory(f"cut{step}")
-        with faults.disk(at=step, how=how, landing=landing), pytest.MonkeyPatch.context():
-            try:
-                do(memory)
-            except (faults.Crash, StoreError):
-                pass
+        cut = contextlib.suppress(faults.Crash, StoreError)
+        with faults.disk(at=step, how=how, landing=landing), cut:
+            do(memory)
         again = opened(tmp_path / f"cut{step}", settings=SMALL)
         assert list(again._store.messages(0, 999)) == log, step
         assert again.view()
@@ -460,7 +501,12 @@ def test_cut_at_any_operation_it_is_finished_by_doing_it_again(opened, tmp_path,
 # -- what is out of sight, as arithmetic
 
 
-@given(st.lists(st.tuples(st.booleans(), st.integers(0, 60), st.integers(0, 60), st.integers(0, 20)), max_size=12))
+@given(
+    st.lists(
+        st.tuples(st.booleans(), st.integers(0, 60), st.integers(0, 60), st.integers(0, 20)),
+        max_size=12,
+    )
+)
 def test_what_is_out_of_sight_is_what_was_noted_last(steps):
     notes, model = [], {}
     for hide, first, of, length in steps:
@@ -471,7 +517,9 @@ def test_what_is_out_of_sight_is_what_was_noted_last(steps):
             notes.append({"shown": [first, first + length]})
             model = {id_: was for id_, was in model.items() if not first <= id_ < first + length}
     hidden = Hidden.of_notes(notes)
-    assert {id_: hidden.original(id_) for id_ in range(100) if hidden.original(id_) is not None} == model
+    assert {
+        id_: hidden.original(id_) for id_ in range(100) if hidden.original(id_) is not None
+    } == model
     assert len(hidden) == len(model)
     assert bool(hidden) == bool(model)
     assert list(hidden.in_sight(range(100))) == [id_ for id_ in range(100) if id_ not in model]
@@ -482,14 +530,23 @@ def test_what_is_out_of_sight_is_what_was_noted_last(steps):
             assert hidden.covers(place) == all(inside)
             assert hidden.touches(place) == any(inside)
             if all(inside):
-                assert hidden.line(place).startswith("(copy of " if not level else "(a copy of messages ")
+                assert hidden.line(place).startswith(
+                    "(copy of " if not level else "(a copy of messages "
+                )
     again = Hidden.of_notes([*notes, {"shown": [0, 100]}])
     assert not again
     assert hidden.without(Span(0, 100)).pieces == []
 
 
 def test_a_line_names_what_it_repeats_shortly():
-    hidden = Hidden([Piece(0, 100, 8), Piece(8, 500, 8), Piece(16, 120, 8), *(Piece(24 + k, 1_000 * k, 1) for k in range(8))])
+    hidden = Hidden(
+        [
+            Piece(0, 100, 8),
+            Piece(8, 500, 8),
+            Piece(16, 120, 8),
+            *(Piece(24 + k, 1_000 * k, 1) for k in range(8)),
+        ]
+    )
     assert hidden.line(Place(3, 0)) == "(a copy of messages 100-107)"
     assert hidden.line(Place(4, 0)) == "(a copy of messages 100-107, 500-507)"
     assert hidden.line(Place(3, 3)) == "(a copy of messages 0-7000)"

@@ -15,7 +15,7 @@ _SPAN: Final = re.compile(r"\s*(\d{1,15})\s*(?:([-+])\s*(\d{1,15})\s*)?")
 
 
 def span_of(text: str) -> tuple[int, int]:
-    """The first and the last message of ``120-159``, which may be spelled ``120+40`` as well; of ``120`` it alone.
+    """The first and the last message of ``120-159`` or ``120+40``; of ``120`` it alone.
 
     Raises:
         AddressError: it is neither.
@@ -30,9 +30,9 @@ def span_of(text: str) -> tuple[int, int]:
 
 
 def copies_text(stretches: Sequence[dict[str, Any]], typed: Callable[[str], str]) -> str:
-    """Each stretch in sight with what it repeats, and how to take it out of sight; of the others how many there are.
+    """Each stretch in sight with what it repeats, and how to take it out of sight.
 
-    ``typed`` makes a command of its name.
+    Of those out of sight, how many they are. ``typed`` makes a command of its name.
     """
     there = [stretch for stretch in stretches if stretch["in_sight"]]
     lines = [stretch_text(stretch) for stretch in there[:_SHOWN]]
@@ -43,7 +43,8 @@ def copies_text(stretches: Sequence[dict[str, Any]], typed: Callable[[str], str]
         more = f", or one of them: {one}" if len(there) > 1 else ""
         all_ = typed("copies --hide")
         lines.append(f"They were logged twice. To take all copies out of sight: {all_}{more}")
-    if gone := sum(stretch["last"] - stretch["first"] + 1 - stretch["in_sight"] for stretch in stretches):
+    lengths = [stretch["last"] - stretch["first"] + 1 for stretch in stretches]
+    if gone := sum(lengths) - sum(stretch["in_sight"] for stretch in stretches):
         are, them = ("copies are", "them") if gone > 1 else ("copy is", "it")
         show = typed("copies --show FIRST-LAST")
         lines.append(f"{gone:,} {are} out of sight. To bring {them} back: {show}")

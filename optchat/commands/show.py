@@ -147,7 +147,7 @@ def compacted_text(facts: dict[str, Any], typed: Callable[[str], str]) -> str:
 
 
 def check_text(report: dict[str, Any], typed: Callable[[str], str]) -> str:
-    """What a check found: damage first, and what it means; last what is there twice, which is none."""
+    """What a check found: damage first, and what it means; last what is there twice."""
     lines = [f"{count(report['messages'], 'message')} and {count(report['nodes'], 'line')} read"]
     lines += [f"damage: {fault}" for fault in report["damage"]]
     lines += [f"disagreement: {fault}" for fault in report["disagreements"]]

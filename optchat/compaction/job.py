@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 class Job(NamedTuple):
     """One node to build. A leaf has its message's kind and text; a merge has no kind and the texts of its two halves.
 
-    ``spare``: nothing in it is worth a model's words. ``known``: its line and who that is by, where nobody need write it.
+    ``spare``: nothing in it is worth a model's words. ``known``: its line and who that is by, where
+    nobody need write it.
     """
 
     place: Place

@@ -61,7 +61,7 @@ class StoreWork:
         self._read_at.update((ready.place, generation) for ready in chosen)
         messages = self._messages(sorted(ready.place.index for ready in chosen if ready.place.level == 0))
         texts = self._store.texts([child for ready in chosen if ready.place.level for child in ready.place.children])
-        hidden = self._hidden()  # after the texts: what went out of sight since is not written, by the generation
+        hidden = self._hidden()
         jobs = (self._job(ready, messages, texts) for ready in chosen)
         return [_less(job, hidden) if hidden else job for job in jobs if job is not None]
 
@@ -148,7 +148,7 @@ class StoreWork:
 
 
 def _less(job: Job, hidden: Hidden) -> Job:
-    """The job without the words of messages that are out of sight: of two halves, one of which is all copies, the other's line stays."""
+    """The job without the words of messages out of sight: of two halves, the other's line stays."""
     place = job.place
     if hidden.covers(place):
         return job._replace(known=(hidden.line(place), "copy"), spare=True)

@@ -1,8 +1,9 @@
-"""Which stretches of a log are copies: a conversation that a host listed again under another session, and that was logged again. Pure.
+"""Which stretches of a log are copies: a conversation listed and logged once more. Pure.
 
-A host may show a whole old list under a new session id (after ``/new``, in a branch, at exit), and older builds took it for something
-new: the same kinds and words in the same order, in one batch, after the first. People repeat themselves too, so that words alone are
-no proof; what is, ``_Run.proves`` says. Better a copy is not named than something hidden that was really said.
+A host may show a whole old list under a new session id (after ``/new``, in a branch, at exit), and
+older builds took it for something new: the same kinds and words in the same order, in one batch,
+after the first. People repeat themselves too, so that words alone are no proof; what is,
+``_Run.proves`` says. Better a copy is not named than something hidden that was really said.
 
 O(N) time. Called by ``storage/check.py`` and ``storage/hiding.py``, which read the log.
 """
@@ -21,23 +22,23 @@ if TYPE_CHECKING:
 
 LEAST: Final = 4
 LEAST_TURNS: Final = 2
-"""Messages and turns of a copy without any id of the host's; a single turn needs more to be named."""
+"""Messages and turns of a copy without any id; a single turn needs more to be named."""
 _TELLING_CHARS: Final = 32
-"""A single turn is named if its words are at least as long together: "ok" and "done" are said again every day."""
+"""A single turn is named if its words are as long together: "ok" and "done" are said every day."""
 _DISTINCT: Final = 3
 _MANY: Final = 8
-"""Messages of a copy whose texts are all alike: fewer are named only where at least three of them differ."""
+"""Messages of a copy whose texts are all alike: fewer are named only where three of them differ."""
 _AT_ONCE_S: Final = 2
-"""Between two messages of one batch, by the clock of whoever wrote them: no two turns are that quick."""
+"""Between two messages of one batch, by the writer's clock: no two turns are that quick."""
 _ROW_S: Final = 5
 """Between a message as it was logged and the host's row of it, whose date a copy may have."""
 _SPREAD_S: Final = 60
-"""Copies that repeat the dates of what they repeat prove it by them, if these dates lie at least so far apart."""
+"""What repeats the dates as well is a copy, if they lie at least so far apart."""
 _LOOKED_AT: Final = 64
-"""Earlier places a copy is looked for at, since the same two messages may begin many conversations; and messages it is followed for
-without a sign that it is one."""
+"""Earlier places a copy is looked for at, since the same two messages may begin many conversations;
+and messages it is followed for without a sign that it is one."""
 _SKIPPED: Final = 16
-"""Messages of the first conversation that its copy may lack in one place: what was taken back, and what no list shows."""
+"""Messages that a copy may lack in one place: what was taken back, and what no list shows."""
 
 
 class Piece(NamedTuple):
@@ -68,7 +69,8 @@ class Stretch(NamedTuple):
     @property
     def of(self) -> tuple[int, int]:
         """The first and the last message that they repeat."""
-        return min(piece.of for piece in self.pieces), max(piece.of + piece.length - 1 for piece in self.pieces)
+        last = max(piece.of + piece.length - 1 for piece in self.pieces)
+        return min(piece.of for piece in self.pieces), last
 
     def facts(self) -> dict[str, Any]:
         """What a report says of it, JSON-able."""
@@ -78,7 +80,7 @@ class Stretch(NamedTuple):
 
 
 def is_same(copy: Message, original: Message) -> bool:
-    """Whether two messages are of one kind and say the same, as a host gives a text back: it strips it and may join its white space."""
+    """Whether two messages are of one kind and say the same, as a host gives a text back."""
     return copy.kind == original.kind and words_of(copy) == words_of(original)
 
 
@@ -147,8 +149,8 @@ class CopyFinder:
             run = self._run(at, original)
             if run.proves() and (best is None or run.end > best.end):
                 best = run
-                if run.end - at >= _LOOKED_AT:  # long enough to be the one; else a long copy would be compared with many
-                    break
+                if run.end - at >= _LOOKED_AT:
+                    break  # it is the one; a long copy must not be compared with many
         return best
 
     def _candidates(self, at: int) -> Iterator[int]:
@@ -170,19 +172,21 @@ class CopyFinder:
             yield original
 
     def _run(self, at: int, original: int) -> _Run:
-        """The messages from ``at`` on, written one after the other, that go on as those from ``original`` on."""
+        """The messages from ``at`` on that go on as those from ``original`` on."""
         prints = self._prints
         run, copy = _Run(prints, at), at
-        while original >= 0 and self._fits(copy, original, first=copy == at) and not run.is_hopeless():
+        while original >= 0 and self._fits(copy, original, first=copy == at):
             run.add(copy, original, self._of[original] if self._of[original] >= 0 else original)
             copy += 1
-            if copy >= len(prints) or prints.sessions[copy] != prints.sessions[at] or not prints.keys[copy]:
+            if copy >= len(prints) or prints.sessions[copy] != prints.sessions[at]:
+                break
+            if not prints.keys[copy] or run.is_hopeless():
                 break
             original = self._next(copy, original, at)
         return run
 
     def _next(self, copy: int, original: int, before: int) -> int:
-        """What a copy goes on with: the next message of the first conversation, or one soon after where some are not in the copy."""
+        """What a copy goes on with: the next message, or one soon after where it lacks some."""
         prints, silent = self._prints, True
         at = prints.following[original]
         for _ in range(_SKIPPED):
@@ -196,10 +200,11 @@ class CopyFinder:
 
     def _goes_on(self, copy: int, original: int) -> bool:
         after, then = self._prints.following[copy], self._prints.following[original]
-        return after == copy + 1 and then >= 0 and self._prints.keys[after] == self._prints.keys[then]
+        keys = self._prints.keys
+        return after == copy + 1 and then >= 0 and keys[after] == keys[then]
 
     def _fits(self, copy: int, original: int, *, first: bool) -> bool:
-        """Whether one message may be a copy of the other: same kind and words, and neither a turn nor an id nor a time of its own."""
+        """Whether one may be a copy of the other: same words; no turn, id or time of its own."""
         prints = self._prints
         if prints.keys[copy] != prints.keys[original] or prints.flags[copy] & ANNOUNCED:
             return False
@@ -207,7 +212,8 @@ class CopyFinder:
             return True
         if prints.other_id(copy, original):
             return False
-        return first or prints.near(copy - 1, copy, _AT_ONCE_S) or prints.near(copy, original, _ROW_S)
+        at_once = first or prints.near(copy - 1, copy, _AT_ONCE_S)
+        return at_once or prints.near(copy, original, _ROW_S)
 
     def _joined(self, runs: list[_Run]) -> Iterator[Stretch]:
         """Runs as stretches; those that lie side by side and repeat one session are one."""
@@ -217,14 +223,16 @@ class CopyFinder:
             pieces += run.pieces()
             if at + 1 < len(runs) and self._goes_with(run, runs[at + 1]):
                 continue
-            yield Stretch(tuple(pieces), names[sessions[run.first]], names[sessions[run.originals[0]]])
+            session, of_session = sessions[run.first], sessions[run.originals[0]]
+            yield Stretch(tuple(pieces), names[session], names[of_session])
             pieces = []
 
     def _goes_with(self, run: _Run, after: _Run) -> bool:
         """Whether two runs are one stretch: side by side, and of the same two sessions."""
         sessions = self._prints.sessions
-        one_session = sessions[after.first] == sessions[run.first] and sessions[after.originals[0]] == sessions[run.originals[0]]
-        return after.first == run.end and one_session
+        if after.first != run.end or sessions[after.first] != sessions[run.first]:
+            return False
+        return sessions[after.originals[0]] == sessions[run.originals[0]]
 
 
 class _Run:
@@ -270,15 +278,18 @@ class _Run:
     def proves(self) -> bool:
         """Whether it must be a copy.
 
-        A host gives an id once, and so does an endpoint give that of a call: one that is there twice is enough. Without any, what is
-        said by a user is announced when its turn begins; of a copy nobody was told, and more than one turn came in at once. A single
-        turn must have come in alone and under another session. What was never announced is a copy if it repeats the dates as well.
+        A host gives an id once, and so does an endpoint give that of a call: one that is there
+        twice is enough. Without any, what is said by a user is announced when its turn begins; of a
+        copy nobody was told, and more than one turn came in at once. A single turn must have come
+        in alone and under another session. What was never announced is a copy if it repeats the
+        dates as well.
         """
         if self._named or (self._calls and len(self.originals) > 1):
             return True
         if self._turns < LEAST_TURNS:
             return self._proves_a_turn()
-        if len(self.originals) < LEAST or (len(self._words) < _DISTINCT and len(self.originals) < _MANY):
+        least = LEAST if len(self._words) >= _DISTINCT else _MANY
+        if len(self.originals) < least:
             return False
         return self._announced or (self._timed and self._spread() >= _SPREAD_S)
 
@@ -301,10 +312,14 @@ class _Run:
     def _is_alone(self) -> bool:
         """Whether nothing but these messages came in with them, unless its turn was announced."""
         prints, first, end = self._prints, self.first, self.end
-        session = prints.sessions[first]
-        before = first > 0 and prints.sessions[first - 1] == session and prints.near(first - 1, first, _AT_ONCE_S)
-        after = end < len(prints) and prints.sessions[end] == session and prints.near(end - 1, end, _AT_ONCE_S)
-        return not before and not (after and not prints.flags[end] & ANNOUNCED)
+        if first and self._came_with(first - 1, first):
+            return False
+        announced = end < len(prints) and bool(prints.flags[end] & ANNOUNCED)
+        return end == len(prints) or announced or not self._came_with(end - 1, end)
+
+    def _came_with(self, one: int, other: int) -> bool:
+        sessions = self._prints.sessions
+        return sessions[one] == sessions[other] and self._prints.near(one, other, _AT_ONCE_S)
 
     def _spread(self) -> int:
         return abs(self._prints.dates[self.end - 1] - self._prints.dates[self.first])

@@ -1,8 +1,9 @@
-"""Messages that are out of sight: copies of others. Their words stay in the log, and no line says them again. Pure.
+"""Messages that are out of sight: copies, whose words the log keeps and no line says again. Pure.
 
-What is out of sight is noted in ``capture/``, in notes of the type ``hidden``: either ``pieces``, as ``copies.Piece``, or ``shown``,
-the first message and the end of what is in sight again. All of them in their order say what is so now. Called by whoever makes lines
-(``compaction/work.py``) and whoever looks for messages (``storage/search.py``).
+What is out of sight is noted in ``capture/``, in notes of the type ``hidden``: either ``pieces``,
+as ``copies.Piece``, or ``shown``, the first message and the end of what is in sight again. All of
+them in their order say what is so now. Called by whoever makes lines (``compaction/work.py``) and
+whoever looks for messages (``storage/search.py``).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ NOTE: Final = "hidden"
 _SPANS_MOST: Final = 3
 """Stretches that a line names one by one."""
 _APART: Final = 64
-"""Messages between two copied stretches from which on a line names them as two: the rest is others' talk in between."""
+"""Messages between two copied stretches from which on a line names them as two."""
 
 
 class Span(NamedTuple):
@@ -38,15 +39,16 @@ class Hidden:
     def __init__(self, pieces: Iterable[Piece] = ()) -> None:
         self.pieces = sorted(piece for piece in pieces if piece.length > 0)
         self._firsts = [piece.first for piece in self.pieces]
-        self._before = [0, *accumulate(piece.length for piece in self.pieces)]  # messages out of sight before each piece
+        # how many messages are out of sight before each piece
+        self._before = [0, *accumulate(piece.length for piece in self.pieces)]
 
     @classmethod
     def of_notes(cls, notes: Iterable[dict[str, Any]]) -> Hidden:
         """What the notes say, oldest first."""
         hidden = cls()
         for note in notes:
-            pieces = map(Piece._make, note.get("pieces", ()))
-            hidden = hidden.without(Span(*note["shown"])) if "shown" in note else hidden.and_(pieces)
+            hidden = hidden.and_(map(Piece._make, note.get("pieces", ())))
+            hidden = hidden.without(Span(*note.get("shown", (0, 0))))
         return hidden
 
     def __bool__(self) -> bool:
@@ -104,7 +106,8 @@ class Hidden:
                 spans.append([piece.of, piece.of + piece.length - 1])
         if len(spans) > _SPANS_MOST:
             spans = [[spans[0][0], max(last for _, last in spans)]]
-        return f"(a copy of messages {', '.join(f'{first}-{last}' if first < last else str(first) for first, last in spans)})"
+        named = (f"{first}-{last}" if first < last else str(first) for first, last in spans)
+        return f"(a copy of messages {', '.join(named)})"
 
     def and_(self, pieces: Iterable[Piece]) -> Hidden:
         """With these as well."""

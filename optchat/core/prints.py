@@ -1,6 +1,7 @@
-"""What is kept of each message of a log to find those that are there twice: numbers in arrays, some 40 bytes a message, no texts. Pure.
+"""What is kept of each message to find those that are there twice: numbers, no texts. Pure.
 
 Called by ``copies.py``, which decides what is a copy; here is what one message says of itself.
+Some 40 bytes a message, in arrays.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from .records import Message
 
 _TELLING_ID: Final = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[0-9A-Za-z]{8,}")
-"""The last part of a call's id that is given once. Some endpoints number the calls of each conversation from 0 on."""
+"""The last part of a call's id that is given once: some endpoints number the calls from 0 on."""
 
 _CHARS_MAX: Final = 255
 
@@ -45,7 +46,7 @@ class Prints:
         self.sessions = array("i")
         self.flags = bytearray()
         self.chars = bytearray()
-        self.following = array("i")  # the next one in the same session, whatever lies between; -1: none
+        self.following = array("i")  # the next one in its session, whatever lies between; -1: none
         self._numbers: dict[str, int] = {}
 
     def __len__(self) -> int:
@@ -57,7 +58,8 @@ class Prints:
         at = message.id
         self._extend(at + 1)
         self.keys[at] = hash((message.kind, words_of(message))) or 1
-        self.names[at] = hash((message.uid, message.call)) or 1 if message.uid or message.call else 0
+        if message.uid or message.call:
+            self.names[at] = hash((message.uid, message.call)) or 1
         self.dates[at] = _seconds(message.date)
         self.sessions[at] = self._numbers.setdefault(message.session, len(self._numbers))
         self.flags[at] = _flags_of(message)
@@ -80,11 +82,13 @@ class Prints:
 
     def near(self, one: int, other: int, seconds: int) -> bool:
         """Whether the dates of two messages lie at most so far apart."""
-        return bool(self.dates[one] and self.dates[other]) and abs(self.dates[one] - self.dates[other]) <= seconds
+        date, other_date = self.dates[one], self.dates[other]
+        return bool(date and other_date) and abs(date - other_date) <= seconds
 
     def same_id(self, one: int, other: int, which: int) -> bool:
-        """Whether both have the same id, one that is given once. ``which``: ``NAMED``, ``CALLED`` or both."""
-        return bool(self.flags[one] & self.flags[other] & which) and self.names[one] == self.names[other]
+        """Whether both have the same id, one that is given once."""
+        both = self.flags[one] & self.flags[other] & which
+        return bool(both) and self.names[one] == self.names[other]
 
     def other_id(self, one: int, other: int) -> bool:
         """Whether both have ids, and not the same."""
@@ -100,7 +104,10 @@ class Prints:
 
 
 class Places:
-    """Finds the message last put in with a value: open addressing in an array, a tenth of what a dict of numbers takes."""
+    """Finds the message last put in with a value.
+
+    Open addressing in an array: a tenth of what a dict of numbers takes.
+    """
 
     def __init__(self, most: int, value_of: Callable[[int], int]) -> None:
         self._value_of = value_of

@@ -135,7 +135,9 @@ class Traces:
 def is_line_of(line: bytes, is_one: Callable[[Place], bool]) -> bool:
     """Whether a line of the tree is that of such a node, or, where it is damaged, names one."""
     level, index = _LEVEL.search(line), _INDEX.search(line)
-    if level is None or index is None or int(level[1]) > MAX_LEVEL or not is_one(Place(int(level[1]), int(index[1]))):
+    if level is None or index is None or int(level[1]) > MAX_LEVEL:
+        return False
+    if not is_one(Place(int(level[1]), int(index[1]))):
         return False
     try:
         node = decode_node(line)

@@ -105,7 +105,8 @@ class Memory:
             threaded=compact,
             hidden=self._hidden,
         )
-        self.copies = Copies(self._store, self._hidden, self._view_files, changed=self._growth.nudge)
+        changed = self._growth.nudge
+        self.copies = Copies(self._store, self._hidden, self._view_files, changed=changed)
         forks.watch(self)
         self._growth.start()
 
@@ -298,7 +299,8 @@ class Memory:
     def check(self, progress: Callable[[str, int, int], None] | None = None) -> dict[str, Any]:
         """Read everything and report what is damaged or does not agree; changes nothing."""
         calls = (self.root / usage.NAME, sums.decode)
-        report = check.check(self._store, self._search, self._view_files, progress, notes=self._notes, usage=calls)
+        views, notes = self._view_files, self._notes
+        report = check.check(self._store, self._search, views, progress, notes=notes, usage=calls)
         return report | {"copies": self.copies.facts(report["copies"])}
 
     def redact(self, id: int | str) -> dict[str, Any]:  # noqa: A002

@@ -1,7 +1,8 @@
-"""Takes copies out of sight and brings them back: which may go, and the order of the steps, so that it can be cut anywhere and done again.
+"""Takes copies out of sight and brings them back: which may go, and the order of the steps.
 
-First it is noted, from where on no line is made from their words any more; then the lines above them are dropped, those of single
-messages last, by which the next attempt knows whether anything is left to do. Called by ``Memory``.
+It can be cut anywhere and done again. First it is noted, from where on no line is made from their
+words any more; then the lines above them are dropped, those of single messages last, by which the
+next attempt knows whether anything is left to do. Called by ``Memory``.
 """
 
 from __future__ import annotations
@@ -33,10 +34,17 @@ def _untold(_what: str, _done: int, _total: int) -> None:
 
 
 class Copies:
-    """The copies in one memory: messages that were logged twice. The log keeps them all, whatever is done here."""
+    """The copies in one memory: messages that were logged twice. The log keeps them in any case."""
 
-    def __init__(self, store: Store, hidden: HiddenNotes, views: Collection[Path], *, changed: Callable[[], None]) -> None:
-        """``views``: files of saved views. ``changed`` is called when there are lines to build anew."""
+    def __init__(
+        self,
+        store: Store,
+        hidden: HiddenNotes,
+        views: Collection[Path],
+        *,
+        changed: Callable[[], None],
+    ) -> None:
+        """``views``: files of saved views. ``changed`` is told that there are lines to build."""
         self._store, self._hidden, self._views, self._changed = store, hidden, views, changed
 
     def find(self, progress: Progress = _untold) -> list[dict[str, Any]]:
@@ -44,7 +52,7 @@ class Copies:
         return self.facts(find_copies(self._store, progress))
 
     def facts(self, stretches: Iterable[Stretch]) -> list[dict[str, Any]]:
-        """Stretches as JSON-able facts. ``in_sight``: how many of their messages are still summed up in lines."""
+        """Stretches as JSON-able facts; ``in_sight``: how many of their messages lines say."""
         hidden, facts = self._hidden(), []
         for stretch in stretches:
             there = Hidden(hidden.within(stretch.first, stretch.end))
@@ -60,10 +68,11 @@ class Copies:
         progress: Progress = _untold,
         force: bool = False,
     ) -> dict[str, Any]:
-        """Take all copies out of sight, or messages ``first`` to ``last``; what was done, as facts. Done again, it does nothing.
+        """Take all copies out of sight, or messages ``first`` to ``last``; facts on what was done.
 
-        No line says their words from then on, and no search or question finds them: it finds what they repeat. ``force``: also what
-        cannot be told to be a copy, as long as its words are said earlier.
+        Done again, it does nothing. No line says their words from then on, and no search or
+        question finds them: it finds what they repeat. ``force``: also what cannot be told to be a
+        copy, as long as its words are said earlier.
 
         Raises:
             AddressError: some of the messages are no copies, or are not there; nothing was done.
@@ -75,7 +84,8 @@ class Copies:
         if wanted is not None and force:
             pieces = self._repeats(*wanted)
         else:
-            pieces = [piece for stretch in find_copies(self._store, progress) for piece in stretch.pieces]
+            found = find_copies(self._store, progress)
+            pieces = [piece for stretch in found for piece in stretch.pieces]
             if wanted is not None:
                 pieces = self._within(pieces, *wanted)
         pieces = [part for piece in pieces for part in self._verified(piece)]
@@ -83,7 +93,7 @@ class Copies:
         return {"hidden": fresh, "already": total - fresh, "lines": self._hide(pieces)}
 
     def show(self, first: int, last: int | None = None) -> dict[str, Any]:
-        """Bring messages ``first`` to ``last`` back into sight, those of them that are out of it; what was done, as facts.
+        """Bring messages ``first`` to ``last`` back into sight; what was done, as facts.
 
         Raises:
             AddressError: there are no such messages.
@@ -96,8 +106,10 @@ class Copies:
             area = Hidden(self._hidden().within(first, end))
             if area:
                 self._hidden.note(shown=(first, end))
-            area = saying_none(self._store, first, end).and_(area.pieces)  # also where an earlier attempt was cut
-            lines = self._drop(Dropping(self._store, area), lambda place: not area.touches(place)) if area else 0
+            # Also what an earlier attempt, cut by a crash, has noted and not brought back.
+            area = saying_none(self._store, first, end).and_(area.pieces)
+            dropping = Dropping(self._store, area)
+            lines = self._drop(dropping, lambda place: not area.touches(place)) if area else 0
         return {"shown": len(area), "lines": lines}
 
     # -- inside
@@ -112,7 +124,8 @@ class Copies:
             if left := self._hidden().less(pieces):
                 self._hidden.note(pieces=left)
             hidden = self._hidden()
-            lines = self._drop(dropping, lambda place: hidden.covers(place) or not area.touches(place))
+            stays = lambda place: hidden.covers(place) or not area.touches(place)  # noqa: E731
+            lines = self._drop(dropping, stays)
             add_lines(self._store, hidden, area)
         return lines
 
@@ -129,20 +142,21 @@ class Copies:
         """Messages ``first`` to ``last`` as [first, end)."""
         last, total = first if last is None else last, self._store.total()
         if not 0 <= first <= last < total:
-            raise AddressError(f"there are no messages {first}-{last}", hint=f"The log holds 0 to {total - 1}" if total else "It is empty")
+            hint = f"The log holds 0 to {total - 1}" if total else "It is empty"
+            raise AddressError(f"there are no messages {first}-{last}", hint=hint)
         return first, last + 1
 
     def _within(self, pieces: Iterable[Piece], first: int, end: int) -> list[Piece]:
         """What of these copies lies in [first, end), where all of that are copies."""
         copies = Hidden(pieces)
         if (number := copies.count(first, end)) < end - first:
-            which = "none of them is a copy" if not number else f"only {number} of them are copies"
-            hint = "The copies there are: optchat copies. If the words of these are said earlier as well, --force takes them out of sight"
-            raise AddressError(f"messages {first}-{end - 1} stay in sight: {which}, as far as can be told", hint=hint)
+            which = f"only {number} of them are copies" if number else "none of them is a copy"
+            hint = "optchat copies names those there are. What only repeats words needs --force"
+            raise AddressError(f"messages {first}-{end - 1} stay in sight: {which}", hint=hint)
         return copies.within(first, end)
 
     def _repeats(self, first: int, end: int) -> list[Piece]:
-        """What each of messages [first, end) repeats of those before, going on from one to the next where that is possible."""
+        """What each of messages [first, end) repeats of those before, in order where possible."""
         asked, hidden = list(self._store.messages(first, end)), self._hidden()
         keys = {(message.kind, words_of(message)) for message in asked if message is not None}
         said: dict[tuple[str, str], list[int]] = defaultdict(list)
@@ -155,13 +169,14 @@ class Copies:
         for id_, message in enumerate(asked, first):
             found = said.get((message.kind, words_of(message)), []) if message is not None else []
             if not found:
-                raise AddressError(f"message {id_} says what no message before {first} says", hint="Only what is there twice can be hidden")
+                hint = "Only what is there twice can be hidden"
+                raise AddressError(f"message {id_} repeats none before {first}", hint=hint)
             last = next((original for original in found if original > last), found[0])
             pieces.append(Piece(id_, last, 1))
         return pieces
 
     def _verified(self, piece: Piece) -> list[Piece]:
-        """The parts of a piece whose words are those of what they repeat, read once more: a print of them can be wrong."""
+        """The parts of a piece whose words are the same, read once more: prints can be wrong."""
         hidden: list[Piece] = []
         copies = self._store.messages(piece.first, piece.first + piece.length)
         originals = self._store.messages(piece.of, piece.of + piece.length)

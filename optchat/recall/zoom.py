@@ -25,7 +25,9 @@ def zoom(
     n: int | str = 1,
     page: int | str = 1,
 ) -> str:
-    """The two lines under ``id+n``, or with n = 1 the message itself, whole, in pages. ``hidden``: which are out of sight just now.
+    """The two lines under ``id+n``, or with n = 1 the message itself, whole, in pages.
+
+    ``hidden``: which messages are out of sight just now.
 
     Raises:
         AddressError: no line has this address, or the message has no such page; the hint says what to ask for.

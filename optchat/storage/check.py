@@ -49,9 +49,10 @@ def check(
     notes: NoteLog,
     usage: tuple[Path, Callable[[bytes], object]] | None = None,
 ) -> dict[str, Any]:
-    """Counts, damage to the truth, disagreements of derived files, notes on what is odd but harmless, and stretches that are copies.
+    """Counts, damage to the truth, disagreements of derived files, and notes on what is odd.
 
-    ``views``: saved views. ``usage``: a file of lines beside the log, and what gives None for a line that is damaged.
+    ``copies``: stretches that repeat others, which is no damage. ``views``: saved views. ``usage``:
+    a file of lines beside the log, and what gives None for a line that is damaged.
     """
     checker = _Checker(store, progress or (lambda _what, _done, _total: None))
     report = checker.report

@@ -1,7 +1,8 @@
-"""Messages out of sight on disk: the notes that say which, and the lines above them that are dropped. Decides no order of steps.
+"""Messages out of sight on disk: notes that say which, and the lines above them that are dropped.
 
-The log's own lines stay as they are, so that nothing is lost and all of it can be undone. Each step may be done again. Called by
-``memory/hiding.py``; ``HiddenNotes`` is asked by all who make lines or look for messages.
+Decides no order of steps; each may be done again. The log's own lines stay as they are, so that
+nothing is lost and all of it can be undone. Called by ``memory/copies.py``; ``HiddenNotes`` is
+asked by all who make lines or look for messages.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _NODES_AT_ONCE: Final = 5_000
 
 
 class HiddenNotes:
-    """What is out of sight, as the notes in the day files have it now. Cheap to ask again and again."""
+    """What is out of sight, as the notes in the day files have it now. Cheap to ask."""
 
     def __init__(self, store: Store, notes: NoteLog) -> None:
         self._store = store
@@ -46,10 +47,12 @@ class HiddenNotes:
         self._known = (generation, found[-1]["seq"] if found else 0), hidden
         return hidden
 
-    def note(self, *, pieces: list[Piece] | None = None, shown: tuple[int, int] | None = None) -> None:
-        """Note that these are out of sight, or that messages [first, end) are in sight again; durable when it returns."""
-        fields = {"shown": list(shown)} if shown is not None else {"pieces": [list(piece) for piece in pieces or ()]}
-        self._notes.commit("", [], [{"type": NOTE, "session": ""} | fields])
+    def note(
+        self, *, pieces: list[Piece] | None = None, shown: tuple[int, int] | None = None
+    ) -> None:
+        """Note that these are out of sight, or messages [first, end) in sight again; durable."""
+        said = {"pieces": pieces or []} if shown is None else {"shown": shown}
+        self._notes.commit("", [], [{"type": NOTE, "session": ""} | said])
 
 
 class Dropping:
@@ -68,7 +71,8 @@ class Dropping:
     def drop(self) -> int:
         """Write over all of them and tell the index; how many there were. Under the lock.
 
-        Those of single messages go last: as long as one of them says what it said, what stands above may do so too.
+        Those of single messages go last: as long as one of them says what it said, what stands
+        above may do so too.
         """
         self._sought.write_over(lambda _, line: line if is_line_of(line, _is_leaf) else blank(line))
         self._sought.write_over(lambda _, line: blank(line))
@@ -79,11 +83,19 @@ class Dropping:
 
 
 def add_lines(store: Store, hidden: Hidden, area: Hidden) -> None:
-    """Write the lines of all nodes in ``area`` that are nothing but copies: they are known already. Under the lock."""
+    """Write the lines of all nodes in ``area`` that are copies alone. Under the lock."""
     nodes: list[Node] = []
     for place in _above(area, store.total()):
         if hidden.covers(place):
-            nodes.append(Node(level=place.level, index=place.index, text=hidden.line(place), by="copy", spare=True))
+            nodes.append(
+                Node(
+                    level=place.level,
+                    index=place.index,
+                    text=hidden.line(place),
+                    by="copy",
+                    spare=True,
+                )
+            )
         if len(nodes) >= _NODES_AT_ONCE:
             store.commit(nodes)
             nodes = []
@@ -91,16 +103,18 @@ def add_lines(store: Store, hidden: Hidden, area: Hidden) -> None:
 
 
 def saying_words(store: Store, area: Hidden) -> int:
-    """How many messages of ``area`` have a line that says something of them, though they are out of sight: hiding them was cut."""
+    """How many messages of ``area`` have lines with their words: hiding them was cut."""
     sql = "SELECT count(*) FROM nodes WHERE level = 0 AND idx >= ? AND idx < ? AND by != ?"
     ranges = [(piece.first, piece.first + piece.length, _COPY) for piece in area.pieces]
-    return sum(store.read(lambda index, values=values: index.rows(sql, values))[0][0] for values in ranges)  # type: ignore[misc]
+    counts = store.read(lambda index: [index.rows(sql, values)[0][0] for values in ranges])
+    return sum(counts)
 
 
 def saying_none(store: Store, first: int, end: int) -> Hidden:
     """Those of messages [first, end) whose lines say that they are copies."""
     sql = "SELECT idx FROM nodes WHERE level = 0 AND idx >= ? AND idx < ? AND by = ?"
-    return Hidden(Piece(id_, 0, 1) for (id_,) in store.read(lambda index: index.rows(sql, (first, end, _COPY))))
+    found = store.read(lambda index: index.rows(sql, (first, end, _COPY)))
+    return Hidden(Piece(id_, 0, 1) for (id_,) in found)
 
 
 def find_copies(store: Store, progress: Callable[[str, int, int], None]) -> list[Stretch]:
@@ -120,7 +134,10 @@ def _above(area: Hidden, total: int) -> Iterator[Place]:
     for level in range(total.bit_length()):
         last = -1
         for piece in area.pieces:
-            first, end = piece.first >> level, min((piece.first + piece.length - 1) >> level, (total >> level) - 1)
+            first, end = (
+                piece.first >> level,
+                min((piece.first + piece.length - 1) >> level, (total >> level) - 1),
+            )
             for index in range(max(first, last + 1), end + 1):
                 yield Place(level, index)
             last = max(last, end)

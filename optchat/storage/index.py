@@ -183,13 +183,16 @@ class Index(Lookup):
         self._writer.executemany(self._ready.add_merge, [(place.level, place.index, place.end - 1) for place in parents])
 
     def unbuild(self, places: Collection[Place]) -> None:
-        """These nodes are not built any more: they can be built again where their sources are there, and every process is told."""
+        """These nodes are not built any more, and can be built again; every process is told."""
         self._writer.executemany("DELETE FROM nodes WHERE level = ? AND idx = ?", places)
         self.drop_ready(places)
-        self._writer.executemany(self._ready.add_leaf, [(place.index,) for place in places if not place.level])
-        self._writer.executemany(self._ready.add_merge, [(place.level, place.index, place.end - 1) for place in places if place.level])
+        leaves = [(place.index,) for place in places if not place.level]
+        merges = [(place.level, place.index, place.end - 1) for place in places if place.level]
+        self._writer.executemany(self._ready.add_leaf, leaves)
+        self._writer.executemany(self._ready.add_merge, merges)
         self.note_rewritten()
-        self._writer.execute("UPDATE meta SET value = ? WHERE key = 'generation'", (secrets.randbits(62),))
+        generation = (secrets.randbits(62),)
+        self._writer.execute("UPDATE meta SET value = ? WHERE key = 'generation'", generation)
 
     def drop_ready(self, places: Iterable[Place]) -> None:
         """These nodes are built: nobody need build them."""

@@ -51,7 +51,8 @@ class ReadySql:
         spare = f"CASE WHEN m.kind IN ({worth_it}) THEN 0 ELSE 1 END"
         leaf = f"CASE WHEN m.bytes <= {limit} THEN {Cost.FREE} WHEN m.kind IN ({worth_it}) THEN {Cost.MODEL} ELSE {Cost.LOCAL} END, {spare}"
         merge = (
-            f"CASE WHEN a.bytes + b.bytes + 1 <= {limit} OR {_COPY} IN (a.by, b.by) THEN {Cost.FREE} "
+            f"CASE WHEN a.bytes + b.bytes + 1 <= {limit} OR {_COPY} IN (a.by, b.by) "
+            f"THEN {Cost.FREE} "
             f"WHEN a.spare AND b.spare THEN {Cost.LOCAL} ELSE {Cost.MODEL} END, a.spare AND b.spare"
         )
         self.add_leaf = (

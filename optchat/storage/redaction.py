@@ -46,7 +46,8 @@ class Redactor:
         traces = Traces(self.id, None if message is None else message.text)
         if self._traces is None or self._traces.words != traces.words:
             self._traces, self.others, self.noted = traces, [], False
-            self._main, self._tree = Sought(self._store.main, self._judge), Sought(self._store.tree, traces.is_line_above)
+            self._main = Sought(self._store.main, self._judge)
+            self._tree = Sought(self._store.tree, traces.is_line_above)
         self.message = message
         self._main.look(locked=locked)
         self._tree.look(locked=locked)
@@ -57,9 +58,9 @@ class Redactor:
         self._notes.erase(self._traces, self.message)
         self._tree.write_over(lambda _, line: blank(line))
         own = self._own_spot()
-        new = redacted_line(self._store.main.read(own), self.id) if own is not None else b""
+        new = self._redacted(own)
         self._main.write_over(lambda spot, line: new if spot == own else blank(line))
-        rows = [message_row(decode_message(new), own)] if own is not None and not is_blank(new) else []
+        rows = [message_row(decode_message(new), own)] if own and not is_blank(new) else []
         gone = [("tree", spot.name, spot.offset) for spot in self._tree.spots]
         gone += [("main", spot.name, spot.offset) for spot in self._main.spots]
         self._store.tell_index(lambda index: _describe(index, self.id, rows or [MessageRow(self.id, None, LOST_BYTES, "", "")], gone))
@@ -67,8 +68,7 @@ class Redactor:
 
     def becomes(self) -> Message | None:
         """The message as it will be; None where it is lost and stays so."""
-        own = self._own_spot()
-        new = redacted_line(self._store.main.read(own), self.id) if own is not None else b""
+        new = self._redacted(self._own_spot())
         return decode_message(new) if new and not is_blank(new) else None
 
     # -- inside
@@ -93,7 +93,10 @@ class Redactor:
         ((_, spot),) = self._store.read(lambda index: index.message_spots(self.id, self.id + 1))
         if spot is not None:
             return spot
-        return next((at for at in self._main.spots if not is_blank(redacted_line(self._store.main.read(at), self.id))), None)
+        return next((at for at in self._main.spots if not is_blank(self._redacted(at))), None)
+
+    def _redacted(self, spot: Spot | None) -> bytes:
+        return b"" if spot is None else redacted_line(self._store.main.read(spot), self.id)
 
 
 def _describe(index: Index, id_: int, rows: list[MessageRow], gone: list[tuple[str, str, int]]) -> None:

@@ -44,10 +44,16 @@ class Found:
 class Search:
     """The full-text index. Opened when first used: trouble with it must not keep anybody from saying something."""
 
-    def __init__(self, path: Path, log_mark: Callable[[], int], hidden: Callable[[], Hidden] = lambda: NOTHING) -> None:
-        """``log_mark`` tells one log from another (0: still empty), so that a restored or swapped log is not searched as the old one.
+    def __init__(
+        self,
+        path: Path,
+        log_mark: Callable[[], int],
+        hidden: Callable[[], Hidden] = lambda: NOTHING,
+    ) -> None:
+        """``log_mark`` tells one log from another (0: still empty).
 
-        ``hidden``: which messages are out of sight just now. They are in the index as all others are, and are not found.
+        Without it a restored or swapped log would be searched as the old one. ``hidden``: which
+        messages are out of sight just now; they are in the index as all others, and are not found.
         """
         self.path = path
         self._hidden = hidden
@@ -150,7 +156,10 @@ class Search:
                 return Found()
             found = self._terms.look_up(database, terms, meta.indexed)
         if hidden:
-            found = {term: postings.Posting(posting.count, hidden.in_sight(posting.ids)) for term, posting in found.items()}
+            found = {
+                term: postings.Posting(posting.count, hidden.in_sight(posting.ids))
+                for term, posting in found.items()
+            }
         return Found(meta.indexed, max(1.0, meta.chars / meta.indexed), found, hidden)
 
     def newest(self, terms: Iterable[str], limit: int) -> Sequence[int]:

@@ -1,6 +1,7 @@
-"""Lines of a room that are looked for to be written over: most of them before the lock is held, the rest under it.
+"""Lines of a room that are looked for to be written over: most of them before the lock is held.
 
-Knows no records: what is looked for, and what takes its place, it is told. Called by ``redaction.py`` and ``hiding.py``.
+Knows no records: what is looked for, and what takes its place, it is told. Called by
+``redaction.py`` and ``hiding.py``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _AT_ONCE: Final = 2_000
 
 
 class Sought:
-    """What has been found so far in one room; where it was looked already it is not looked again."""
+    """What has been found so far in one room; where it was looked it is not looked again."""
 
     def __init__(self, log: DayLog, is_one: Callable[[bytes], bool]) -> None:
         self.log = log
@@ -40,12 +41,14 @@ class Sought:
                 self._looked[name] = piece.offset + len(piece.line) + piece.ended
 
     def write_over(self, new: Callable[[Spot, bytes], bytes]) -> None:
-        """Put in place of each line another of the same length, or the same to leave it; under the lock."""
+        """Put in place of each line another of its length, or the same; under the lock."""
         for name, spots in groupby(sorted(self.spots), key=lambda spot: spot.name):
             while some := list(islice(spots, _AT_ONCE)):
                 edits = _edits(zip(some, self.log.read_many(some), strict=True), new)
                 files.write_over(self.log.path(name), edits)
 
 
-def _edits(lines: Iterable[tuple[Spot, bytes]], new: Callable[[Spot, bytes], bytes]) -> list[tuple[int, bytes, bytes]]:
+def _edits(
+    lines: Iterable[tuple[Spot, bytes]], new: Callable[[Spot, bytes], bytes]
+) -> list[tuple[int, bytes, bytes]]:
     return [(spot.offset, old, after) for spot, old in lines if (after := new(spot, old)) != old]

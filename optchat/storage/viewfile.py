@@ -59,10 +59,10 @@ def save(path: Path, view: SavedView) -> None:
 
 
 def open_up(path: Path, stays: Callable[[Place], bool]) -> None:
-    """Put in place of each saved line that may not stay the lines it was made from, down to messages, which are left out.
+    """Put in place of each saved line that may not stay the lines it was made from.
 
-    What a view is made of must be built, and lines above a message are not any more when it is redacted or taken out of sight; all
-    other lines stay as they are.
+    This goes down to messages, which are left out. What a view is made of must be built, and lines
+    above a message are not any more when it is redacted or taken out of sight. All others stay.
     """
     saved = load(path)
     if saved is None:
@@ -75,7 +75,8 @@ def open_up(path: Path, stays: Callable[[Place], bool]) -> None:
 def _opened(place: Place, stays: Callable[[Place], bool]) -> list[Place]:
     if stays(place):
         return [place]
-    return [line for child in place.children for line in _opened(child, stays)] if place.level else []
+    children = place.children if place.level else ()
+    return [line for child in children for line in _opened(child, stays)]
 
 
 def _is_count(value: object) -> bool:
