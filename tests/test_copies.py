@@ -6,9 +6,12 @@ from datetime import timedelta
 
 import doubled
 import pytest
+from capturestore import MemoryStore
 from doubled import CAT, HELLO, OK, TIMER, Life
 from hypothesis import given
 from hypothesis import strategies as st
+from lives import differences
+from test_capture_lives import lived
 
 from optchat.core.copies import LEAST, CopyFinder
 from optchat.core.records import Entry, Message
@@ -161,6 +164,16 @@ def test_lost_messages_are_no_copies():
             )
     assert {piece.first for stretch in finder.find() for piece in stretch.pieces} <= {6, 9}
     assert CopyFinder().find() == []
+
+
+@pytest.mark.parametrize("faults", [False, True], ids=["undisturbed", "with faults"])
+@pytest.mark.parametrize("flavour", ["A", "B"])
+def test_nothing_is_named_in_a_life_that_was_logged_right(flavour, faults):
+    for seed in range(30):
+        store = MemoryStore()
+        world = lived(flavour, store, seed, faults=faults, alike=False, events=25)
+        assert differences(world) == []
+        assert found_in(store.log) == {}, seed
 
 
 WORDS = [

@@ -61,7 +61,7 @@ class StoreWork:
         self._read_at.update((ready.place, generation) for ready in chosen)
         messages = self._messages(sorted(ready.place.index for ready in chosen if ready.place.level == 0))
         texts = self._store.texts([child for ready in chosen if ready.place.level for child in ready.place.children])
-        hidden = self._hidden()
+        hidden = self._hidden() if chosen else NOTHING
         jobs = (self._job(ready, messages, texts) for ready in chosen)
         return [_less(job, hidden) if hidden else job for job in jobs if job is not None]
 

@@ -53,8 +53,9 @@ class Copies:
 
     def facts(self, stretches: Iterable[Stretch]) -> list[dict[str, Any]]:
         """Stretches as JSON-able facts; ``in_sight``: how many of their messages lines say."""
-        hidden, facts = self._hidden(), []
+        facts = []
         for stretch in stretches:
+            hidden = self._hidden()  # asked for none where nothing is to be told
             there = Hidden(hidden.within(stretch.first, stretch.end))
             in_sight = stretch.end - stretch.first - len(there) + saying_words(self._store, there)
             facts.append(stretch.facts() | {"in_sight": in_sight})
