@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.copies import Piece, is_same
 from ..core.errors import AddressError
-from ..core.hidden import Hidden
+from ..core.hidden import NOTHING, Hidden
 from ..core.prints import words_of
-from ..storage import viewfile
+from ..storage import files
 from ..storage.hiding import Dropping, add_lines, find_copies, saying_none, saying_words
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from ..core.copies import Stretch
-    from ..core.tree import Place
     from ..storage.hiding import HiddenNotes
     from ..storage.store import Store
 
@@ -110,7 +109,7 @@ class Copies:
             # Also what an earlier attempt, cut by a crash, has noted and not brought back.
             area = saying_none(self._store, first, end).and_(area.pieces)
             dropping = Dropping(self._store, area)
-            lines = self._drop(dropping, lambda place: not area.touches(place)) if area else 0
+            lines = self._drop(dropping) if area else 0
         return {"shown": len(area), "lines": lines}
 
     # -- inside
@@ -124,18 +123,15 @@ class Copies:
         with self._store.locked(everything=True):
             if left := self._hidden().less(pieces):
                 self._hidden.note(pieces=left)
-            hidden = self._hidden()
-            stays = lambda place: hidden.covers(place) or not area.touches(place)  # noqa: E731
-            lines = self._drop(dropping, stays)
-            add_lines(self._store, hidden, area)
-        return lines
+            return self._drop(dropping, self._hidden())
 
-    def _drop(self, dropping: Dropping, stays: Callable[[Place], bool]) -> int:
-        """Under the lock. ``stays``: which lines of a saved view may."""
+    def _drop(self, dropping: Dropping, hidden: Hidden = NOTHING) -> int:
+        """Under the lock: drop lines, and add those of nodes that are copies alone."""
         dropping.look(locked=True)
-        for path in self._views:
-            viewfile.open_up(path, stays)
         lines = dropping.drop()
+        add_lines(self._store, hidden, dropping.area)
+        # Folded anew: lines never part, and what the copies took of the budget would stay empty.
+        files.remove_files(*self._views)
         self._changed()
         return lines
 

@@ -49,7 +49,7 @@ def redact(id_: int, store: Store, notes: NoteLog, search: Search, *, mark: LogM
             _replace(search, id_, before, after)
             old_mark = mark()
             for path in views:
-                viewfile.open_up(path, lambda place: not place.first <= id_ < place.end)
+                viewfile.open_at(path, id_)
             lines = redactor.erase()
             if mark() != old_mark:
                 search.follow_log(old_mark)

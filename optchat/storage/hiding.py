@@ -60,8 +60,8 @@ class Dropping:
 
     def __init__(self, store: Store, area: Hidden) -> None:
         """``area``: the messages, whichever way they go."""
+        self.area = area
         self._store = store
-        self._area = area
         self._sought = Sought(store.tree, lambda line: is_line_of(line, area.touches))
 
     def look(self, *, locked: bool) -> None:
@@ -77,7 +77,7 @@ class Dropping:
         self._sought.write_over(lambda _, line: line if is_line_of(line, _is_leaf) else blank(line))
         self._sought.write_over(lambda _, line: blank(line))
         gone = [("tree", spot.name, spot.offset) for spot in self._sought.spots]
-        places = list(_above(self._area, self._store.total()))
+        places = list(_above(self.area, self._store.total()))
         self._store.tell_index(lambda index: _describe(index, places, gone))
         return len(self._sought.spots)
 

@@ -17,7 +17,6 @@ from ..core.tree import Place
 from . import files, reads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
 VERSION: Final = 1
@@ -58,25 +57,26 @@ def save(path: Path, view: SavedView) -> None:
     files.replace_file(path, orjson.dumps(raw, option=orjson.OPT_APPEND_NEWLINE))
 
 
-def open_up(path: Path, stays: Callable[[Place], bool]) -> None:
-    """Put in place of each saved line that may not stay the lines it was made from.
+def open_at(path: Path, id_: int) -> None:
+    """Put in place of the saved line that covers a message the lines it was made from, down to that message's, which is left out.
 
-    This goes down to messages, which are left out. What a view is made of must be built, and lines
-    above a message are not any more when it is redacted or taken out of sight. All others stay.
+    What a view is made of must be built, and these are not any more when a message is redacted; all its other lines stay as they are.
     """
     saved = load(path)
     if saved is None:
         return
-    lines = tuple(line for place in saved.lines for line in _opened(place, stays))
-    if lines != saved.lines:
-        save(path, SavedView(lines, saved.budget, saved.generation + 1))
+    lines: list[Place] = []
+    for place in saved.lines:
+        lines += _beside(place, id_) if place.first <= id_ < place.end else [place]
+    if tuple(lines) != saved.lines:
+        save(path, SavedView(tuple(lines), saved.budget, saved.generation + 1))
 
 
-def _opened(place: Place, stays: Callable[[Place], bool]) -> list[Place]:
-    if stays(place):
-        return [place]
-    children = place.children if place.level else ()
-    return [line for child in children for line in _opened(child, stays)]
+def _beside(place: Place, id_: int) -> list[Place]:
+    if not place.level:
+        return []
+    older, younger = place.children
+    return [*_beside(older, id_), younger] if id_ < older.end else [older, *_beside(younger, id_)]
 
 
 def _is_count(value: object) -> bool:
