@@ -345,7 +345,7 @@ class Agent:
             truth.untold = not announced
         self.capture.turn_started(world.mask(announced) if world.named else announced)
         # Both hosts call a plugin's pre_llm_call with the list as a turn begins.
-        self.capture.turn_listed([world._masked(message) if world.named else message for message in self.live])
+        self.capture.turn_listed(len(self.live), world._masked(user) if world.named else user)
         if turn.end == "die_unsaved":
             self.crash()
             return

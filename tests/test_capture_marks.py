@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 
 from optchat.capture.capture import Capture
 
-NO_DRAFT = pytest.mark.xfail(strict=False, reason="a draft that a marked row explains is still promoted")
-NO_PLACE = pytest.mark.xfail(strict=False, reason="a turn no list shows doubles what stands before it")
 BACKFILL = "[Recent channel messages]\n[Bo] at eight\n[Cy] fine\n\n[New message]\n[Ann] book it"
 
 
@@ -68,7 +66,6 @@ def test_six_hundred_heartbeats_leave_their_answers_only(store, uids):
     assert written(store) == [("talk", f"nothing {at}") for at in range(600)]
 
 
-@NO_DRAFT
 @pytest.mark.parametrize("uids", [False, True])
 def test_a_marked_row_takes_its_draft_with_it(store, uids):
     capture = Capture(store, session="s")
@@ -83,9 +80,9 @@ def test_a_marked_row_takes_its_draft_with_it(store, uids):
 @pytest.mark.parametrize(
     ("uids", "announced"),
     [
-        *[(uids, words) for uids in (False, True) for words in (None, "[System: x]")],
-        *[(True, words) for words in ("", "go on")],
-        *[pytest.param(False, words, marks=NO_PLACE) for words in ("", "go on")],
+        (uids, words)
+        for uids in (False, True)
+        for words in (None, "[System: x]", "", "go on")
     ],
 )
 def test_a_row_that_says_nothing_doubles_none_before_it(store, uids, announced, row):

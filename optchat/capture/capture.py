@@ -150,18 +150,18 @@ class Capture:
                 if turn.over:
                     self._write_down(session, [replace(draft, text=None)])
 
-    def turn_listed(self, messages: Sequence[object]) -> None:
-        """The turn that was announced last begins with this list, its own message at the end. Waits for nobody.
+    def turn_listed(self, length: int, last: object) -> None:
+        """The turn that was announced last begins with a list of so many messages, ``last`` its own. Waits for nobody.
 
         A host that sends a message again cuts the old one off its list: no list of its own will come
         for that turn any more, and only this tells it from one whose list is late.
         """
-        own = next((item for item in read_message(messages[-1]) if item.said), None) if messages else None
+        own = next((item for item in read_message(last) if item.said), None)
         with self._turns_lock:
             turn = self._turns[-1] if self._turns else None
             if turn is None or own is None or not (turn.wordless or alike(own.canon, turn.canon)):
                 return
-            turn.length = len(messages)
+            turn.length = length
             for older in self._turns[:-1]:
                 older.over = older.over or 0 < turn.length <= older.length
 
@@ -348,6 +348,7 @@ class Capture:
                 last = self._turns[-1] if self._turns else None
                 likely = last is not None and not last.over and not last.undone
                 token = last.token if last is not None and likely else ""
+        marked = self._reader.marked()
         for _ in range(_RETRIES_MAX):
             self._refresh()
             drafts = self._open(before=token if sure else "")
@@ -355,7 +356,10 @@ class Capture:
             facts.rewound = facts.rewound or any(draft.text == UNDO_NOTE and draft.kind == "note" for draft in drafts)
             # A message that ends a list may be one whose turn is not announced yet; one that something follows is the newest turn's.
             facts.likely = likely and (facts.rewound or (bool(items) and (items[-1].steer or not items[-1].said)))
+            hosts = [draft.token for draft in drafts if draft.said and draft.canon in marked]
+            drafts = [draft for draft in drafts if draft.token not in hosts]
             plan = reconcile(items, self._known, drafts, facts)
+            plan.settled += hosts  # the host has announced as a turn what it marks as its own
             session, mark = self.session, self._mark
             strange = plan.strangers or (plan.is_headless and not self._known.shown(session))
             if plan.strangers:
