@@ -18,8 +18,9 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from hostrows import (
-    BATCH,
     CLEARED,
+    CONTINUE,
+    DELEGATED,
     FAILED,
     FAILED_PART,
     NOTE,
@@ -38,6 +39,7 @@ from hostrows import (
     Row,
     Said,
     as_logged,
+    batch,
     copied,
     flat,
     picture,
@@ -98,7 +100,8 @@ class Turn:
     ``end``: ok | interrupt | partial | error | empty | die_unsaved | die | die_answered. ``preflight``: the host compresses before it
     announces the turn. ``late``: the hook after the turn comes only when the next one has begun. ``before``: a message sent into the
     turn before the model's first answer. ``odd``: contents of rows in the user's role that nobody said, in front of the answer.
-    ``made``: the turn is the host's own, and so are its words.
+    ``made``: the turn is the host's own, and so are its words: ``recovery`` of a turn that broke off (``text``: its words), or ``batch``,
+    what subagents have reported. ``wrapped``: the host puts a note of its own before the user's words.
     """
 
     text: str | list[dict[str, Any]]
@@ -109,7 +112,8 @@ class Turn:
     late: bool = False
     before: str = ""
     odd: list[Any] = field(default_factory=list)
-    made: bool = False
+    made: str = ""
+    wrapped: bool = False
 
 
 class World:
@@ -326,10 +330,12 @@ class Agent:
         user = Message({"role": "user", "content": copy.deepcopy(turn.text)})
         if world.named:
             user["timestamp"] = world.clock()
-        if not turn.made:
+        if turn.made:
+            told = self._made(user, turn)
+        else:
             user.said = [world.say("user", as_logged(turn.text), self.session)]
-        elif world.named:
-            user["display_kind"] = "hidden"
+        if turn.wrapped and isinstance(turn.text, str):
+            user["content"], user.kept = f"{RECOVERY}\n\n{turn.text}", turn.text
         self.live = [*self.live, user]
         if turn.preflight:
             self.compress()
@@ -344,7 +350,7 @@ class Agent:
             return
         if world.named and not isinstance(turn.text, str):
             user["content"].append({"type": "text", "text": f"<memory-context>\n{NOTE}\n\nVIEW\n</memory-context>"})
-        elif isinstance(turn.text, str):
+        elif isinstance(user["content"], str):
             user["api_content"] = f"{turn.text}\n\n<memory-context>\n{NOTE}\n\nVIEW\n</memory-context>"
         world.passes(world.lag())
         self.save()
@@ -358,6 +364,35 @@ class Agent:
         for content in turn.odd:
             self.live.append(Message({"role": "user", "content": content}))
         self.finish(turn, told)
+
+    def _made(self, user: Message, turn: Turn) -> str:
+        """A message of the host's own in the user's role; what of it is announced."""
+        if turn.made == "batch":
+            if self.world.named:
+                user["display_kind"] = DELEGATED
+            return flat(turn.text)
+        if not self.world.named:
+            user["content"], user.kept = RECOVERY, ""
+            return ""
+        user["content"], user["display_kind"] = f"{CONTINUE}\n\n{turn.text}", "auto_continue"
+        return user["content"]
+
+    def delegate(self, reports: list[tuple[str, str]], *, early: bool, words: str = "send them out") -> None:
+        """Subagents in the background: told from a thread when all are done, ``early``: before the hook of the turn that sent them.
+
+        Both hosts: tools/delegate_tool.py, ``on_delegation`` for each child; then what they report is the host's next turn.
+        """
+        delegated = getattr(self.capture, "delegated", None)
+        if delegated is None:
+            return
+        self.turn(Turn(words, [Step("delegate_task")], answer="sent", late=early))
+        asked = next(said for said in reversed(self.world.truth) if said.kind == "tool")
+        for task, result in reports:
+            said = self.world.say("work", f"{task}\n\n{result}", self.session, seen=True)
+            said.after = asked
+            delegated(task, result)
+        self.flush()
+        self.turn(Turn(batch(self.world.number(), reports), answer="all are back", made="batch"))
 
     def step(self, step: Step) -> None:
         world, number = self.world, self.world.number()
