@@ -44,18 +44,18 @@ def habits(cell: str) -> dict:
     return {"alike": texts == "alike", "faults": breaks == "faults", "old": lists == "old", "hard": True}
 
 
-def world(cell: str, rng: random.Random) -> World:
+def world(cell: str, rng: random.Random, *, listed: bool = True) -> World:
     """A world of its own for one life: its disk is quick or slow, and its database may say what came from what."""
     most = 2 if rng.random() < 0.5 else 0.02
     keep, rotate, witness = rng.choice((2, 4, 6)), rng.random() < 0.3, rng.random() < 0.5
     lags = random.Random(rng.random())
-    return World(cell[0], MemoryStore(), keep=keep, rotate=rotate, witness=witness, lag=lambda: lags.uniform(0, most))
+    return World(cell[0], MemoryStore(), keep=keep, rotate=rotate, witness=witness, listed=listed, lag=lambda: lags.uniform(0, most))
 
 
 def play(cell: str, seed: int, events: int, without: Sequence[str] = ()) -> tuple[list[Event], Verdict]:
     """One life, and what came of it. A hook that raises is a failure of its own, and the other lives go on."""
     rng = random.Random(zlib.crc32(cell.encode()) + seed)
-    life = Life(world(cell, rng))
+    life = Life(world(cell, rng, listed="listed" not in without))
     chance = Chance(rng, cell_words(cell, rng), Habits(**{k: v for k, v in habits(cell).items() if k != "alike"}))
     try:
         for _ in range(events):

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import re
 from base64 import b64decode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from optchat.core.hosttext import canon
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -212,3 +215,11 @@ def batch(number: int, reports: list[tuple[str, str]]) -> str:
     for at, (task, result) in enumerate(reports, 1):
         lines += ["", f"--- ✓ TASK {at}/{len(reports)}: {task}  (status=completed, 1s) ---", result]
     return "\n".join(lines)
+
+
+def normal(kind: str, text: str) -> tuple[str, str]:
+    """A form in which masks and outer space do not count."""
+    if kind in ("user", "steer"):
+        text = canon(text)
+    text = re.sub(r'sk-\w+(\.\.\.\w+)?"?\}?|\*\*\*|\[redacted\]', "§", text)
+    return kind, text.strip()

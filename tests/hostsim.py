@@ -42,6 +42,7 @@ from hostrows import (
     batch,
     copied,
     flat,
+    normal,
     picture,
     replayed,
     restored,
@@ -129,11 +130,12 @@ class World:
         calls: str = "unique",
         lag: Callable[[], float] | None = None,
         witness: bool = False,
+        listed: bool = True,
     ) -> None:
         """``keep``: messages a compression leaves at the end. ``rotate``: it opens a new session. ``calls``: their ids are unique; or
         ``counted``, in each turn call_0, call_1 and so on; or ``equal`` for equal calls, which all are, and so are their results.
         ``lag``: seconds from the announcement of a message to its row. ``witness``: the host's database says which session a session
-        was made from."""
+        was made from. ``listed``: a plugin is shown the list as a turn begins."""
         self.flavour = flavour
         self.store = store
         self.keep = keep
@@ -141,6 +143,7 @@ class World:
         self.calls = calls
         self.lag = lag or (lambda: 0.005)
         self.witness = witness
+        self.listed = listed
         self.truth: list[Said] = []
         self.rows: dict[str, list[Row]] = {}
         self.families: dict[str, int] = {}
@@ -279,12 +282,17 @@ class World:
         return [self._masked(message) for message in messages]
 
     def _overtaken(self, said: Said) -> bool:
-        """Whether what came later is in the log without having been shown: the user's own words are not, they are told at once."""
+        """Whether what came later is in the log: the user's own words are not, they are told at once.
+
+        A list that did not hold it was shown first, as after a request that broke off and was sent again.
+        """
         if said.kind == "note" or (said.kind == "user" and not said.untold):
             return False
-        given_up = {m.text for m in self.store.log if m.unshown or m.kind == "note" or self.branches.get(m.session)}
-        later = self.truth[next(k for k, other in enumerate(self.truth) if other is said) :]
-        return any(other.text in given_up for other in later if other.family == said.family)
+        sessions = {name for name, family in self.families.items() if family == said.family}
+        logged = {normal(m.kind, m.text) for m in self.store.log if m.session in sessions}
+        at = next(k for k, other in enumerate(self.truth) if other is said)
+        later = (other for other in self.truth[at + 1 :] if other.family == said.family)
+        return any(normal(other.kind, other.text) in logged for other in later)
 
     def mask(self, text: str) -> str:
         self.masks += 1
@@ -344,6 +352,10 @@ class Agent:
         for truth in user.said:
             truth.seen = truth.seen or bool(announced)
             truth.untold = not announced
+        # Both hosts call a plugin's pre_llm_call before they announce the turn to the memory, with the list as it is, and nothing masked
+        # (A 0.19.0, agent/turn_context.py, build_turn_context; B 0.22.2, the same, _collect_pre_llm_call_context).
+        if world.listed and hasattr(self.capture, "turn_listed"):
+            self.capture.turn_listed(list(self.live))
         self.capture.turn_started(world.mask(announced) if world.named else announced)
         if turn.end == "die_unsaved":
             self.crash()

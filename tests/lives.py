@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import copy
-import re
 from collections import Counter
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from hostrows import normal
 from hostsim import Agent, Said, Step, Turn, World, picture
 
 from optchat.capture.capture import UNDO_NOTE
-from optchat.core.hosttext import canon
 
 if TYPE_CHECKING:
     import random
@@ -336,14 +335,6 @@ def live(
             life.play(event)
     life.close(chance.ends(len(life.others) + len(life.replaced) + 1))
     return life
-
-
-def normal(kind: str, text: str) -> tuple[str, str]:
-    """A form in which masks and outer space do not count."""
-    if kind in ("user", "steer"):
-        text = canon(text)
-    text = re.sub(r'sk-\w+(\.\.\.\w+)?"?\}?|\*\*\*|\[redacted\]', "§", text)
-    return kind, text.strip()
 
 
 def logged(world: World, family: int) -> list[tuple[str, str]]:

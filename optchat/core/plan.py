@@ -162,6 +162,15 @@ class Case:
         at = next((k for k, draft in enumerate(self.drafts) if draft is self.running), len(self.drafts))
         return self.drafts[:at]
 
+    def is_saved(self, item: Item) -> bool:
+        """Whether the host has an item in its database; then its turn was announced before.
+
+        A host without ids dates a message only when it reloads it (host A 0.19, hermes_state.py
+        ``_rows_to_conversation``); one with ids dates it at once, and names it when it saves it.
+        """
+        nameless = not self.named and any(not other.said and other.kind != "gap" for other in self.items)
+        return item.saved or (bool(item.stamp) and nameless)
+
     def is_last_said(self, item: Item) -> bool:
         """Whether the user has said nothing after an item, but into a running turn."""
         return item is next((other for other in reversed(self.items) if other.said and not other.steer), None)
@@ -185,7 +194,8 @@ def is_worded(item: Item, *, named: bool) -> bool:
 def new_after(flow: Sequence[Item], match: Match) -> list[New]:
     """What a match leaves as new."""
     head = [New.gain(flow[match.old - 1], match.rest)] if match.rest and match.old else []
-    return head + [New.whole(item) for item in flow[match.old :]]
+    new = (item for at, item in enumerate(flow[match.old :], match.old) if at not in match.later)
+    return head + [New.whole(item) for item in new]
 
 
 def is_blank(draft: Draft | None) -> bool:

@@ -51,6 +51,8 @@ def _emit(case: Case, fresh: list[New]) -> None:
     early = fresh[-1] if fresh and _is_early(case, fresh[-1]) else None
     session = case.session
     for new in fresh:
+        if new is not early and _is_wordless(new):
+            continue
         _settle_reported(case, new.item, waiting)
         if new.unit is None:
             _add(case, new, session)
@@ -138,9 +140,15 @@ def _holds(text: str, clue: str) -> bool:
     return bool(clue) and any(words in text for words in (clue, *quoted))
 
 
+def _is_wordless(new: New) -> bool:
+    """Whether a row holds white space that nobody announced: what a database keeps of one without words."""
+    pieces = new.unit.pieces if new.unit is not None else None
+    return pieces is not None and not new.item.text.strip() and all(p.draft is None for p in pieces)
+
+
 def _is_early(case: Case, last: New) -> bool:
     """Whether the list ends with a message that no turn explains: its turn is about to be announced."""
-    if case.running is not None or not case.turn.spare or last.item is not case.items[-1] or last.item.saved:
+    if case.running is not None or not case.turn.spare or last.item is not case.items[-1] or case.is_saved(last.item):
         return False
     pieces = last.unit.pieces if last.unit is not None else None
     return pieces is not None and pieces[-1:] != [] and pieces[-1].draft is None
