@@ -356,7 +356,8 @@ class Capture:
             facts.likely = likely and (facts.rewound or (bool(items) and (items[-1].steer or not items[-1].said)))
             plan = reconcile(items, self._known, drafts, facts)
             session, mark = self.session, self._mark
-            origin = self._origin_of(items, plan, facts, drafts) if plan.strangers else None
+            strange = plan.strangers or (plan.is_headless and not self._known.shown(session))
+            origin = self._origin_of(items, plan, facts, drafts) if strange else None
             if origin is not None and origin.copy is not None:
                 fork = origin.copy
                 self._store.fork(fork.child, fork.parent, [*fork.turns], whole=False, at=fork.at)

@@ -186,7 +186,22 @@ class Pairing:
             at -= 1
         if at < 0 or not self.items[at].said or match.old <= at or match.rest:
             return None
-        return Match(at, pairs=[pair for pair in match.pairs if pair[0] < at], later=match.later)
+        pairs = [pair for pair in match.pairs if pair[0] < at]
+        later = self._behind(end, pairs[-1][1] if pairs else -1)
+        return Match(at, pairs=pairs, later=match.later | later)
+
+    def _behind(self, end: int, reached: int) -> frozenset[int]:
+        """Items behind a new call that go on in the records, from the next message of the user's on."""
+        known: set[int] = set()
+        for at in range(end, len(self.items)):
+            item = self.items[at]
+            if not known and not item.said:
+                continue
+            here = self._next_said(item.canon, reached)[0] if item.said else self._next(item.key, reached)
+            if here is not None:
+                known.add(at)
+                reached = here
+        return frozenset(known)
 
     def _next(self, key: str, reached: int) -> int | None:
         places = self.spots.get(key)

@@ -95,6 +95,11 @@ class Plan:
     retraction: Entry | None = None
 
     @property
+    def is_headless(self) -> bool:
+        """Whether it begins with words or deeds of the agent's that nobody has asked for."""
+        return bool(self.additions) and self.additions[0].entry.kind in ("talk", "tool", "echo")
+
+    @property
     def strangers(self) -> list[Entry]:
         """What the user is to have said, but no turn was announced with it."""
         entries = (addition.entry for addition in self.additions)
