@@ -432,9 +432,10 @@ def _moved(world: World, firm: list[Said], placed: list[tuple[str, Entry]]) -> l
     """What does not follow in the order it should: in the family, and in each session.
 
     A note belongs to its session only: where that one is left without a word, nothing brings it into the log before what
-    is said in another.
+    is said in another. So does a message that no list ever shows.
     """
-    spoken = [normal(s.kind, s.text) for s in firm if s.kind != "note"]
+    given_up = {(world.first_name(m.session), normal(m.kind, m.text)) for m in world.store.log if m.unshown or m.kind == "note"}
+    spoken = [entry for name, entry in _by_session(world, firm) if (name, entry) not in given_up]
     found = _out_of_order(spoken, [entry for _, entry in placed])
     for session in dict.fromkeys(name for name, _ in placed if not found):
         own = [entry for name, entry in _by_session(world, firm) if name == session]
