@@ -141,6 +141,7 @@ class Capture:
             self._turns.append(turn)
             del self._turns[:-_TURNS_KEPT]
             session = self.session
+        author = what.author or author
         draft = Draft(token, session, what.text if text else None, date, author, self.owner, kind=what.kind)
         self._store.begin(draft)
         if turn.shown:
