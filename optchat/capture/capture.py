@@ -126,8 +126,14 @@ class Capture:
                 if draft.token not in self._adopted:
                     self._write_down(draft.session, [draft])
 
-    def turn_started(self, text: str, author: str = "") -> None:
-        """A turn begins with this text; empty where the host announces a picture without words. Waits for nobody."""
+    def turn_started(
+        self, text: str, author: str = "", length: int = 0, last: object = None
+    ) -> None:
+        """A turn begins with this text; empty where the host announces a picture without words. Waits for nobody.
+
+        ``length``: messages of the list it begins with, where that is known; ``last``: the last of
+        them, which should be its own.
+        """
         what = told(text)
         if what is None:
             return
@@ -138,6 +144,12 @@ class Capture:
                 token = self._early.token
             self._early = None
             turn = _Begun(token, form, not text, seconds(date))
+            if length and _is_its(last, turn):
+                turn.length = length
+                # A host that sends a message again cuts the old one off its list. No list of its own
+                # will come for that turn, and only this tells it from one whose list is late.
+                for older in self._turns:
+                    older.over = older.over or length <= older.length
             self._turns.append(turn)
             del self._turns[:-_TURNS_KEPT]
             session = self.session
@@ -149,21 +161,6 @@ class Capture:
             with self._lock:
                 if turn.over:
                     self._write_down(session, [replace(draft, text=None)])
-
-    def turn_listed(self, length: int, last: object) -> None:
-        """The turn that was announced last begins with a list of so many messages, ``last`` its own. Waits for nobody.
-
-        A host that sends a message again cuts the old one off its list: no list of its own will come
-        for that turn any more, and only this tells it from one whose list is late.
-        """
-        own = next((item for item in read_message(last) if item.said), None)
-        with self._turns_lock:
-            turn = self._turns[-1] if self._turns else None
-            if turn is None or own is None or not (turn.wordless or alike(own.canon, turn.canon)):
-                return
-            turn.length = length
-            for older in self._turns[:-1]:
-                older.over = older.over or 0 < turn.length <= older.length
 
     def delegated(self, task: str, result: str) -> None:
         """A subagent has reported. Waits for nobody."""
@@ -512,6 +509,12 @@ class Capture:
 
     def _date(self) -> str:
         return self._store.now().isoformat(timespec="milliseconds")
+
+
+def _is_its(message: object, turn: _Begun) -> bool:
+    """Whether a message of the host's is the one a turn was announced with."""
+    own = next((item for item in read_message(message) if item.said), None)
+    return own is not None and (turn.wordless or alike(own.canon, turn.canon))
 
 
 def _ends(whole: str, end: str) -> bool:
