@@ -135,7 +135,7 @@ class Capture:
         them, which should be its own.
         """
         what = told(text)
-        if what is None:
+        if what is None or (not text and last is not None and _says_nothing(last)):
             return
         form, date = canon(what.text), self._date()
         with self._turns_lock:
@@ -227,7 +227,7 @@ class Capture:
                     self._early = None
             self._mark, self._rewound = None, False
             self._refresh()
-            self._seen_to = -1
+            self._seen_to = self._seen_to if goes_on else -1
             self._adopt()
 
     def shutdown(self) -> None:
@@ -353,7 +353,7 @@ class Capture:
             facts.rewound = facts.rewound or any(draft.text == UNDO_NOTE and draft.kind == "note" for draft in drafts)
             # A message that ends a list may be one whose turn is not announced yet; one that something follows is the newest turn's.
             facts.likely = likely and (facts.rewound or (bool(items) and (items[-1].steer or not items[-1].said)))
-            hosts = [draft.token for draft in drafts if draft.said and draft.canon in marked]
+            hosts = [d.token for d in drafts if d.said and d.kind == "user" and d.canon in marked]
             drafts = [draft for draft in drafts if draft.token not in hosts]
             plan = reconcile(items, self._known, drafts, facts)
             plan.settled += hosts  # the host has announced as a turn what it marks as its own
@@ -515,6 +515,11 @@ def _is_its(message: object, turn: _Begun) -> bool:
     """Whether a message of the host's is the one a turn was announced with."""
     own = next((item for item in read_message(message) if item.said), None)
     return own is not None and (turn.wordless or alike(own.canon, turn.canon))
+
+
+def _says_nothing(message: object) -> bool:
+    """Whether a row is none of the user's: hosts announce a turn of their own without words, like a picture."""
+    return not any(item.said for item in read_message(message))
 
 
 def _ends(whole: str, end: str) -> bool:
