@@ -134,8 +134,14 @@ class Capture:
         ``length``: messages of the list it begins with, where that is known; ``last``: the last of
         them, which should be its own.
         """
+        if not text and last is not None:
+            # Told without words: a picture, whose words the list has, or a row that is none of the user's.
+            own = next((item for item in read_message(last) if item.said), None)
+            text = own.text if own is not None else text
+            if own is None:
+                return
         what = told(text)
-        if what is None or (not text and last is not None and _says_nothing(last)):
+        if what is None:
             return
         form, date = canon(what.text), self._date()
         with self._turns_lock:
@@ -431,14 +437,13 @@ class Capture:
         """The open turns of the family; without those that began after ``before``, which a list that belongs to it cannot show."""
         drafts = [draft for draft in self._drafts if draft.token not in self._known.settled]
         drafts = [d for d in drafts if d.owner == self.owner or self._known.reaches(self.session, d.session, d.token)]
-        waited_for: set[str] = set()
+        waiting = False
         for draft in drafts:
             draft.mine = draft.owner == self.owner
             # No list is awaited for the note of an undo, so that whoever is next may write it down.
-            is_undo = draft.kind == "note" and not draft.aside and draft.owner not in waited_for
+            is_undo = draft.kind == "note" and not draft.aside and not waiting
             draft.foreign = not (draft.mine or is_undo or draft.token in self._adopted)
-            if draft.foreign:
-                waited_for.add(draft.owner)
+            waiting = waiting or draft.foreign
         # What was found open when the session was opened, and what came along from the one it is a
         # copy of, is older than what was begun here, though a clock may say otherwise.
         drafts.sort(key=lambda d: d.mine or (d.foreign and d.session == self.session))
@@ -515,11 +520,6 @@ def _is_its(message: object, turn: _Begun) -> bool:
     """Whether a message of the host's is the one a turn was announced with."""
     own = next((item for item in read_message(message) if item.said), None)
     return own is not None and (turn.wordless or alike(own.canon, turn.canon))
-
-
-def _says_nothing(message: object) -> bool:
-    """Whether a row is none of the user's: hosts announce a turn of their own without words, like a picture."""
-    return not any(item.said for item in read_message(message))
 
 
 def _ends(whole: str, end: str) -> bool:

@@ -77,22 +77,22 @@ class Pairing:
             later = self._later(end, found) | crossing
             found = self._paired(end)
             found.later = later
-            if any(at > end for at in later):
-                return found
             if (shorter := self._without_opening(end, found)) is not None and self.expected.explained(shorter):
                 return shorter
+            if any(at > end for at in later):
+                return found
         else:
             found.later = crossing
             found.missing = self._missing(found)
         return self._changed(found) if found.pairs or begun else found
 
     def _missing(self, found: Match) -> frozenset[int]:
-        """Replies among known items that are new: to a turn that broke off, and that no list has shown before."""
+        """What a turn that broke off has brought, among known items: no list has shown it before."""
         paired, missing, broken = {at for at, _ in found.pairs}, set[int](), False
         for at, item in enumerate(self.items[: found.old]):
             if item.said:
                 broken = item.canon in self.expected.unshown
-            elif broken and at not in paired and item.kind == "talk" and item.key not in self.spots:
+            elif broken and at not in paired and item.key not in self.spots:
                 missing.add(at)
         return frozenset(missing)
 
