@@ -350,8 +350,8 @@ class Agent:
         # Host A announces a message with a picture without a word of it.
         announced = told if world.named or isinstance(turn.text, str) else ""
         for truth in user.said:
-            truth.seen = truth.seen or bool(announced)
-            truth.untold = not announced
+            truth.seen = truth.seen or bool(announced) or world.listed
+            truth.untold = not announced and not world.listed
         # Both hosts call a plugin's pre_llm_call before they announce the turn to the memory, with the list as it is, and nothing masked
         # (A 0.19.0, agent/turn_context.py, build_turn_context; B 0.22.2, the same, _collect_pre_llm_call_context).
         began_with = (len(self.live), user) if world.listed else (0, None)
