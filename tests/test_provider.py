@@ -312,7 +312,7 @@ def test_turns_without_a_prefetch_are_forgotten(begin):
     for number in range(500):
         lists.turn_begins(session_id=f"x{number}", conversation_history=[])
     assert len(lists._begun) < 100
-    assert lists.standing("x499") == Standing()
+    assert lists.begun("x499").standing == Standing()
 
 
 def test_what_was_shown_failing_costs_no_turn_its_log(begin):

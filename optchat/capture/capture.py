@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from ..core.drafts import NEAR_S, Draft, seconds
 from ..core.errors import OptchatError, StoreError
-from ..core.hostlist import STEER
+from ..core.hostlist import STEER, read_message
 from ..core.hosttext import alike, canon, likeness, told
 from ..core.known import UNDO_NOTE, Known
 from ..core.reader import Reader
@@ -50,7 +50,8 @@ _CONTINUES: Final = ("compression", "branch", "")
 class _Begun:
     """A turn this instance was told of, at ``time`` in seconds.
 
-    ``shown``: its own list is here; ``over``: and is logged; ``undone``: the user has taken turns back since.
+    ``shown``: its own list is here; ``over``: and is logged; ``undone``: the user has taken turns back since. ``length``: messages of
+    the list it began with, its own included; 0 where that was not shown, or is no more so.
     """
 
     token: str
@@ -60,6 +61,7 @@ class _Begun:
     shown: bool = False
     over: bool = False
     undone: bool = False
+    length: int = 0
 
 
 @dataclass(slots=True)
@@ -139,6 +141,7 @@ class Capture:
             self._turns.append(turn)
             del self._turns[:-_TURNS_KEPT]
             session = self.session
+        author = what.author or author
         draft = Draft(token, session, what.text if text else None, date, author, self.owner, kind=what.kind)
         self._store.begin(draft)
         if turn.shown:
@@ -146,6 +149,21 @@ class Capture:
             with self._lock:
                 if turn.over:
                     self._write_down(session, [replace(draft, text=None)])
+
+    def turn_listed(self, length: int, last: object) -> None:
+        """The turn that was announced last begins with a list of so many messages, ``last`` its own. Waits for nobody.
+
+        A host that sends a message again cuts the old one off its list: no list of its own will come
+        for that turn any more, and only this tells it from one whose list is late.
+        """
+        own = next((item for item in read_message(last) if item.said), None)
+        with self._turns_lock:
+            turn = self._turns[-1] if self._turns else None
+            if turn is None or own is None or not (turn.wordless or alike(own.canon, turn.canon)):
+                return
+            turn.length = length
+            for older in self._turns[:-1]:
+                older.over = older.over or 0 < turn.length <= older.length
 
     def delegated(self, task: str, result: str) -> None:
         """A subagent has reported. Waits for nobody."""
@@ -173,6 +191,9 @@ class Capture:
 
     def list_seen(self, messages: Sequence[object]) -> None:
         """The host shows its list at some other moment, perhaps in the middle of a turn, perhaps before it has announced one."""
+        with self._turns_lock:
+            for turn in self._turns:
+                turn.length = 0  # the list may be about to be compressed, and shorter for that
         with self._lock:
             self._take(self._reader.read(messages), None)
 
@@ -327,6 +348,7 @@ class Capture:
                 last = self._turns[-1] if self._turns else None
                 likely = last is not None and not last.over and not last.undone
                 token = last.token if last is not None and likely else ""
+        marked = self._reader.marked()
         for _ in range(_RETRIES_MAX):
             self._refresh()
             drafts = self._open(before=token if sure else "")
@@ -334,11 +356,21 @@ class Capture:
             facts.rewound = facts.rewound or any(draft.text == UNDO_NOTE and draft.kind == "note" for draft in drafts)
             # A message that ends a list may be one whose turn is not announced yet; one that something follows is the newest turn's.
             facts.likely = likely and (facts.rewound or (bool(items) and (items[-1].steer or not items[-1].said)))
+            hosts = [draft.token for draft in drafts if draft.said and draft.canon in marked]
+            drafts = [draft for draft in drafts if draft.token not in hosts]
             plan = reconcile(items, self._known, drafts, facts)
+            plan.settled += hosts  # the host has announced as a turn what it marks as its own
             session, mark = self.session, self._mark
-            origin = self._origin_of(items, plan, facts, drafts) if plan.strangers else None
-            if origin is not None and origin.plan is None:
-                self._store.fork(session, origin.session, origin.turns, whole=False, at=origin.at)
+            strange = plan.strangers or (plan.is_headless and not self._known.shown(session))
+            if plan.strangers:
+                # What a copy's list has brought is logged under the ids of the copy.
+                other = reconcile(items, self._known, drafts, replace(facts, elsewhere=True))
+                plan = other if len(other.strangers) < len(plan.strangers) else plan
+                strange = bool(plan.strangers)
+            origin = self._origin_of(items, plan, facts, drafts) if strange else None
+            if origin is not None and origin.copy is not None:
+                fork = origin.copy
+                self._store.fork(fork.child, fork.parent, [*fork.turns], whole=False, at=fork.at)
                 continue
             if origin is not None and origin.plan is not None:
                 plan, session, mark = origin.plan, origin.session, origin.mark
@@ -402,11 +434,17 @@ class Capture:
         """The open turns of the family; without those that began after ``before``, which a list that belongs to it cannot show."""
         drafts = [draft for draft in self._drafts if draft.token not in self._known.settled]
         drafts = [d for d in drafts if d.owner == self.owner or self._known.reaches(self.session, d.session, d.token)]
+        waited_for: set[str] = set()
         for draft in drafts:
             draft.mine = draft.owner == self.owner
-            draft.foreign = not draft.mine and draft.token not in self._adopted
-        # What was found open when the session was opened is older than what was begun here, though a clock may say otherwise.
-        drafts.sort(key=lambda draft: draft.token not in self._adopted)
+            # No list is awaited for the note of an undo, so that whoever is next may write it down.
+            is_undo = draft.kind == "note" and not draft.aside and draft.owner not in waited_for
+            draft.foreign = not (draft.mine or is_undo or draft.token in self._adopted)
+            if draft.foreign:
+                waited_for.add(draft.owner)
+        # What was found open when the session was opened, and what came along from the one it is a
+        # copy of, is older than what was begun here, though a clock may say otherwise.
+        drafts.sort(key=lambda d: d.mine or (d.foreign and d.session == self.session))
         at = next((k for k, draft in enumerate(drafts) if draft.token == before), None)
         if at is None:
             return drafts

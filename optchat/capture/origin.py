@@ -35,15 +35,14 @@ class Origin:
     """The session a list comes from.
 
     ``plan``: what the list adds to that session, where all of the list belongs there; None where
-    this session is a copy of it up to message ``at`` (exclusive), with its open ``turns``.
-    ``mark``: how much of that session was read.
+    the shown session, or the one it was copied from, began as a ``copy`` of it. ``mark``: how much
+    of the session was read.
     """
 
     session: str
     mark: object
     plan: Plan | None = None
-    at: int = 0
-    turns: tuple[str, ...] = ()
+    copy: Fork | None = None
 
 
 def find_origin(
@@ -60,20 +59,26 @@ def find_origin(
     ``candidates``: sessions to compare with, the likeliest first.
     """
     here = store.news(turn.session, None)
+    first = _first_of(turn.session, here)
+    best, most = None, MATCHED_LEAST - 1
+    names = list(dict.fromkeys(name for name in candidates if name != turn.session))
     tried = 0
-    for name in candidates:
-        if name == turn.session or tried == TRIED_MOST:
-            continue
-        tried += 1
+    while tried < min(len(names), TRIED_MOST):
+        name, tried = names[tried], tried + 1
         there = store.news(name, None)
+        # What went on from there is as likely: a compression may have taken the words along.
+        further = [fork.child for fork in there.forks if fork.child != turn.session]
+        names += [child for child in further if child not in names]
         if not turn.sure and (found := _as_its_own(items, name, there, turn)) is not None:
             return Origin(name, there.mark, found)
-        if any(fork.child == turn.session for fork in here.forks):
-            continue  # a copy already, and of one session only
-        copy = _as_copy(items, plan, turn, drafts, name=name, read=(here, there))
-        if copy is not None:
-            return copy
-    return None
+        if _first_of(name, there) == first:
+            continue  # the shown session is where that one began
+        fork = Fork(first, name, -1, frozenset(d.token for d in there.drafts if d.session == name))
+        found, sure = _as_copy(items, turn, drafts, fork=fork, read=(here, there))
+        common = len(plan.additions) - len(found.additions) + MATCHED_LEAST * sure
+        if (found.reached >= 0 or sure) and _adds_less(found, plan) and common > most:
+            best, most = Origin(name, there.mark, copy=_up_to(found.reached, fork, there)), common
+    return best
 
 
 def _as_its_own(items: Sequence[Item], name: str, there: News, turn: Turn) -> Plan | None:
@@ -81,33 +86,68 @@ def _as_its_own(items: Sequence[Item], name: str, there: News, turn: Turn) -> Pl
     known = _known([there])
     drafts = [draft for draft in there.drafts if known.reaches(name, draft.session, draft.token)]
     _disown(drafts)
-    asked = Turn(name, platform=turn.platform, author=turn.author)
-    plan = reconcile(items, known, drafts, asked)
-    return plan if not plan.strangers and plan.reached >= 0 else None
+    asked = Turn(name, platform=turn.platform, author=turn.author, elsewhere=True)
+    plan = _tried(items, known, drafts, asked)
+    turns = {draft.token for draft in drafts}
+    begun = any(addition.entry.turn in turns for addition in plan.additions)
+    explained = plan.reached >= 0 or begun or bool(plan.binds)
+    return plan if explained and not plan.strangers else None
 
 
 def _as_copy(
     items: Sequence[Item],
-    plan: Plan,
     turn: Turn,
     drafts: Sequence[Draft],
     *,
-    name: str,
+    fork: Fork,
     read: tuple[News, News],
-) -> Origin | None:
-    """The origin of a list that goes on where another session's messages end."""
-    open_there = [draft for draft in read[1].drafts if draft.session == name]
+) -> tuple[Plan, bool]:
+    """The plan for a list that goes on where another session's messages end.
+
+    And whether that is sure: it holds words that were announced there and not here, or a host's id.
+    """
+    open_there = [draft for draft in read[1].drafts if draft.token in fork.turns]
     _disown(open_there)
-    turns = frozenset(draft.token for draft in open_there)
-    known = _known(read, Fork(turn.session, name, -1, turns))
+    known = _known(read, fork)
     tokens = {draft.token for draft in drafts}
     both = [*(draft for draft in open_there if draft.token not in tokens), *drafts]
-    found = reconcile(items, known, both, turn)
-    matched = len(items) - len(found.additions)
-    if len(found.strangers) >= len(plan.strangers) or found.reached < 0 or matched < MATCHED_LEAST:
-        return None
-    last = known.last_turn(name, before=found.reached + 1)
-    return Origin(name, read[1].mark, None, found.reached + 1, (*turns, last))
+    found = _tried(items, known, both, turn)
+    begun = any(addition.entry.turn in fork.turns for addition in found.additions)
+    named = any(item.uid in known.by_uid for item in items if item.uid)
+    return found, begun or named
+
+
+def _adds_less(found: Plan, plan: Plan) -> bool:
+    if plan.strangers:
+        return len(found.strangers) < len(plan.strangers)
+    return len(found.additions) < len(plan.additions)
+
+
+def _up_to(reached: int, fork: Fork, there: News) -> Fork:
+    """A copy of what a session held up to a message, with the turn that one belongs to."""
+    last = _known([there]).last_turn(fork.parent, before=reached + 1)
+    return Fork(fork.child, fork.parent, reached + 1, fork.turns | {last})
+
+
+def _first_of(session: str, read: News) -> str:
+    """The session at the beginning of a line of copies: what none of them explains it may have been copied with."""
+    parents = {fork.child: fork.parent for fork in read.forks}
+    seen = {session}
+    while (parent := parents.get(session)) and parent not in seen:
+        seen.add(parent)
+        session = parent
+    return session
+
+
+def _tried(
+    items: Sequence[Item], known: Known, drafts: Sequence[Draft], turn: Turn
+) -> Plan:
+    """The plan there would be; the items go on as they were, which no trial may call logged."""
+    held = [item.held for item in items]
+    plan = reconcile(items, known, drafts, turn)
+    for item, was in zip(items, held, strict=True):
+        item.held = was
+    return plan
 
 
 def _known(read: Iterable[News], fork: Fork | None = None) -> Known:

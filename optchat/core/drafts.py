@@ -26,6 +26,9 @@ _SOON_S: Final = 5
 _CLOCK_S: Final = 0.01
 """How far two readings of one clock may differ: dates are kept in milliseconds."""
 
+_SAVED_S: Final = 3
+"""Longest a host needs to save a message it has announced (host A 0.19: 10 ms seen, more on a slow disk)."""
+
 _PARTS_MAX: Final = 200
 """Paragraphs of a joined text that is taken apart; a text longer than this stays whole."""
 
@@ -79,7 +82,7 @@ class Draft:
     def of(cls, record: Record, *, late: bool) -> Draft:
         """A turn that is logged; if no list has shown it yet, one is awaited."""
         text = record.text or record.canon
-        return cls(record.turn, record.session, text, record.date, kind=record.kind, record=record, late=late)
+        return cls(record.turn, record.session, text, record.date, kind=record.kind, record=record, late=late, mine=False)
 
 
 def seconds(date: str) -> float:
@@ -165,13 +168,22 @@ def _forward(units: Sequence[Unit], drafts: Sequence[Draft]) -> list[_Places | N
 def _whole(unit: Unit, drafts: Sequence[Draft], order: range) -> _Places | None:
     same = [at for at in order if drafts[at].text is not None and drafts[at].canon == unit.canon]
     same.sort(key=lambda at: drafts[at].late)
-    if unit.ahead and unit.stamp:  # if its turn was announced, then after the host took it in
-        same = [at for at in same if drafts[at].time > unit.stamp - _CLOCK_S]
+    if unit.ahead and unit.stamp:
+        same = [at for at in same if _may_be_ahead(drafts[at], unit.stamp)]
     if len(same) > 1 and unit.stamp:
         away = {at: abs(drafts[at].time - unit.stamp) for at in same}
         if min(away.values()) < NEAR_S:
             same.sort(key=away.__getitem__)
     return [(same[0], unit.canon)] if same and (unit.canon or not drafts[same[0]].late) else None
+
+
+def _may_be_ahead(draft: Draft, stamp: float) -> bool:
+    """Whether a message that ends a list may be a turn that was announced.
+
+    If to this agent, then after the host took it in. What a process that is gone announced the host
+    saved only then, and dates by that.
+    """
+    return draft.time > stamp - (_CLOCK_S if draft.mine else _SAVED_S)
 
 
 def _wordless(unit: Unit, drafts: Sequence[Draft], order: range) -> _Places | None:

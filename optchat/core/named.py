@@ -31,12 +31,14 @@ def fresh_named(case: Case) -> list[New]:
     case.running = case.running if case.turn.sure else None  # another list may show it among others, or not at all
     seen: list[New] = []
     unknown: list[Item] = []
+    here = ""
     for item in case.items:
         if item.held or item.kind == "gap" or item.again:
             continue
         records = [r for name in (item.uid, *item.absorbed) if name for r in case.known.by_uid.get(name, ())]
         if records:
             case.plan.reached = max(case.plan.reached, *(record.id for record in records))
+            here = records[-1].session
             bound = len(case.plan.binds)
             # Of one that is redacted, what is gone from the log would be taken for what the message has gained.
             gained = [] if any(record.redacted for record in records) else _gained(case, item, records)
@@ -46,9 +48,27 @@ def fresh_named(case: Case) -> list[New]:
         else:
             unknown.append(item)
             seen.append(New.whole(item, named=True))
-    nameless = [record for record in case.known.shown(case.turn.session) if not record.uid] if unknown else []
+            # What a broken turn did before its session was copied belongs to that session.
+            here = seen[-1].session = here if seen[-1].unit is None else ""
+    nameless = _nameless(case) if unknown else []
     nameless = [record for record in nameless if not record.said or _may_be_shown(record, unknown)]
     return _without_nameless(case, seen, unknown, nameless) if nameless else seen
+
+
+def _nameless(case: Case) -> list[Record]:
+    """The records that items with unknown ids may be: those without an id, or copied with new ones.
+
+    Host B's gateway copies the rows of a branch without their ids (0.22.2,
+    gateway/slash_commands_session.py, ``_branch_row``), so that all of the branch's first list is
+    unknown. A list that begins with a known id is no such list.
+    """
+    session, shown = case.turn.session, case.known.shown(case.turn.session)
+    names = [item.uid for item in case.items if item.uid and item.kind != "gap"]
+    if case.turn.elsewhere:
+        gone = {record.id for name in names for record in case.known.by_uid.get(name, ())}
+        return [record for record in shown if record.id not in gone]
+    copied = bool(names) and names[0] not in case.known.by_uid
+    return [r for r in shown if not r.uid or (copied and r.session != session)]
 
 
 def _may_be_shown(record: Record, unknown: list[Item]) -> bool:
@@ -107,12 +127,26 @@ def _without_nameless(case: Case, seen: list[New], unknown: list[Item], nameless
     all_old = len(unknown) == sum(1 for item in case.items if item.kind != "gap")
     gone = {id(item) for at, item in enumerate(flow) if at in pairs or (all_old and at < match.old)}
     case.plan.binds += [Bind(nameless[here].id, uid=flow[at].uid) for at, here in pairs.items() if flow[at].uid]
-    steers = {record.key for record in case.known.records if record.steer and not record.uid}
-    gone |= {id(item) for item in unknown if item.steer and item.key in steers}
+    gone |= _known_steers(case, unknown)
     gained = {id(flow[at]): rest for at, (_, rest) in masked.items() if rest}
     if match.rest and match.old:
         gained[id(flow[match.old - 1])] = match.rest
     return [_what_is_left(new, gone, gained) for new in seen if id(new.item) not in gone or id(new.item) in gained]
+
+
+def _known_steers(case: Case, unknown: list[Item]) -> set[int]:
+    """Which items are messages into a running turn that are logged, without an id or before a copy."""
+    session = case.turn.session
+    may_be = [r for r in case.known.records if r.steer and (not r.uid or r.session != session)]
+    found: set[int] = set()
+    for item in unknown:
+        record = next((r for r in may_be if r.key == item.key), None) if item.steer else None
+        if record is not None:
+            may_be.remove(record)
+            found.add(id(item))
+            if item.uid:
+                case.plan.binds.append(Bind(record.id, uid=item.uid))
+    return found
 
 
 def _before_running(case: Case, flow: list[Item]) -> list[Item]:

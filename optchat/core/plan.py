@@ -41,7 +41,7 @@ class Turn:
     ``running``: the token of the turn it began last. ``sure``: the list is that turn's own; ``likely``: it ends with that turn, as far
     as its words agree. ``rewound``: the user has taken turns back since. ``spare``: a token for a message that was not announced yet.
     ``waiting``: the turns no list of their own has come for. ``seen_to``: the last message that the
-    agent's lists have shown so far.
+    agent's lists have shown so far. ``elsewhere``: its ids may be those of a copy, shown or logged under another session's name.
     """
 
     session: str
@@ -55,6 +55,7 @@ class Turn:
     waiting: frozenset[str] = frozenset()
     footing: Footing | None = None
     seen_to: int = -1
+    elsewhere: bool = False
 
 
 @dataclass(slots=True)
@@ -95,6 +96,11 @@ class Plan:
     retraction: Entry | None = None
 
     @property
+    def is_headless(self) -> bool:
+        """Whether it begins with words or deeds of the agent's that nobody has asked for."""
+        return bool(self.additions) and self.additions[0].entry.kind in ("talk", "tool", "echo")
+
+    @property
     def strangers(self) -> list[Entry]:
         """What the user is to have said, but no turn was announced with it."""
         entries = (addition.entry for addition in self.additions)
@@ -103,12 +109,16 @@ class Plan:
 
 @dataclass(slots=True)
 class New:
-    """An item that is not in the log, or what it has gained: in the user's role, ``unit``; of the agent, ``text``."""
+    """An item that is not in the log, or what it has gained: in the user's role, ``unit``; of the agent, ``text``.
+
+    ``session``: where it was said, if that is known by what stands before it.
+    """
 
     item: Item
     text: str = ""
     names: tuple[str, ...] = ()
     unit: Unit | None = None
+    session: str = ""
 
     @classmethod
     def whole(cls, item: Item, *, named: bool = False) -> New:
@@ -162,6 +172,15 @@ class Case:
         at = next((k for k, draft in enumerate(self.drafts) if draft is self.running), len(self.drafts))
         return self.drafts[:at]
 
+    def is_saved(self, item: Item) -> bool:
+        """Whether the host has an item in its database; then its turn was announced before.
+
+        A host without ids dates a message only when it reloads it (host A 0.19, hermes_state.py
+        ``_rows_to_conversation``); one with ids dates it at once, and names it when it saves it.
+        """
+        nameless = not self.named and any(not other.said and other.kind != "gap" for other in self.items)
+        return item.saved or (bool(item.stamp) and nameless)
+
     def is_last_said(self, item: Item) -> bool:
         """Whether the user has said nothing after an item, but into a running turn."""
         return item is next((other for other in reversed(self.items) if other.said and not other.steer), None)
@@ -185,7 +204,8 @@ def is_worded(item: Item, *, named: bool) -> bool:
 def new_after(flow: Sequence[Item], match: Match) -> list[New]:
     """What a match leaves as new."""
     head = [New.gain(flow[match.old - 1], match.rest)] if match.rest and match.old else []
-    return head + [New.whole(item) for item in flow[match.old :]]
+    new = (item for at, item in enumerate(flow[match.old :], match.old) if at not in match.later)
+    return head + [New.whole(item) for item in new]
 
 
 def is_blank(draft: Draft | None) -> bool:

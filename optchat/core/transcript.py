@@ -33,6 +33,7 @@ __all__ = ["EARLY", "Addition", "Bind", "Footing", "Plan", "Turn", "reconcile", 
 
 def reconcile(items: Sequence[Item], known: Known, drafts: Sequence[Draft], turn: Turn) -> Plan:
     """The plan for one list. ``drafts``: the open turns of the session and its branches, in the order in which they began."""
+    items = _without_nothing(items, known, drafts, turn.session)
     recognize(items, known, turn.session, [draft.canon for draft in drafts])
     case = Case(items, known, drafts, turn)
     gap = max((at for at, item in enumerate(items) if item.kind == "gap"), default=-1)
@@ -51,9 +52,11 @@ def _emit(case: Case, fresh: list[New]) -> None:
     early = fresh[-1] if fresh and _is_early(case, fresh[-1]) else None
     session = case.session
     for new in fresh:
+        if new is not early and _is_wordless(new):
+            continue
         _settle_reported(case, new.item, waiting)
         if new.unit is None:
-            _add(case, new, session)
+            _add(case, new, new.session or session)
             _add_asides(case, new.item, waiting)
             continue
         pieces = new.unit.pieces or []
@@ -138,9 +141,33 @@ def _holds(text: str, clue: str) -> bool:
     return bool(clue) and any(words in text for words in (clue, *quoted))
 
 
+def _without_nothing(
+    items: Sequence[Item], known: Known, drafts: Sequence[Draft], session: str
+) -> Sequence[Item]:
+    """The items without empty rows in the user's role that cannot be white space somebody has sent.
+
+    A database keeps a row of no words, or of no text, as an empty one; and joined to a message it
+    leaves no trace, so that it would be paired in that message's place.
+    """
+    if not any(item.said and not item.text for item in items):
+        return items
+    if any(draft.text is not None and not draft.canon for draft in drafts):
+        return items
+    blank = [r for r in known.shown(session) if r.said and not r.canon]
+    # One that has its id can only be shown under another where the whole list was copied.
+    free = any(not record.uid or record.session != session for record in blank)
+    return [i for i in items if i.text or not i.said or i.uid in known.by_uid or free]
+
+
+def _is_wordless(new: New) -> bool:
+    """Whether a row holds white space that nobody announced: what a database keeps of one without words."""
+    pieces = new.unit.pieces if new.unit is not None else None
+    return pieces is not None and not new.item.text.strip() and all(p.draft is None for p in pieces)
+
+
 def _is_early(case: Case, last: New) -> bool:
     """Whether the list ends with a message that no turn explains: its turn is about to be announced."""
-    if case.running is not None or not case.turn.spare or last.item is not case.items[-1] or last.item.saved:
+    if case.running is not None or not case.turn.spare or last.item is not case.items[-1] or case.is_saved(last.item):
         return False
     pieces = last.unit.pieces if last.unit is not None else None
     return pieces is not None and pieces[-1:] != [] and pieces[-1].draft is None
@@ -167,6 +194,8 @@ def _say(case: Case, item: Item, piece: Piece, name: str, session: str, *, alone
         if name or not draft.record.shown:
             case.plan.binds.append(Bind(draft.record.id, uid=name))
         return
+    if item.canon.endswith(piece.canon):  # what others said around a joined message came with its last part
+        _add_others(case, item, session)
     text = item.text if alone and item.canon == piece.canon else piece.canon
     if draft is not None and draft.text is not None and not item.parts and _same_words(draft, piece, masked=bool(item.uid)):
         text = draft.text  # as told: the list may have it joined, stripped, framed or masked more
@@ -177,10 +206,17 @@ def _say(case: Case, item: Item, piece: Piece, name: str, session: str, *, alone
         session=session,
         uid=name,
         turn=draft.token if draft is not None else "",
-        author=(draft.author if draft is not None else "") or case.turn.author,
+        author=item.author or (draft.author if draft is not None else "") or case.turn.author,
         platform=case.turn.platform,
     )
     case.plan.additions.append(Addition(entry, item.stamp))
+
+
+def _add_others(case: Case, item: Item, session: str) -> None:
+    """Log what others said in the channel as notes: no list shows them again as messages of their own."""
+    for author, text in item.others:
+        entry = Entry(kind="note", text=text, session=session, author=author, platform=case.turn.platform)
+        case.plan.additions.append(Addition(entry, item.stamp))
 
 
 def _same_words(draft: Draft, piece: Piece, *, masked: bool) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..core.records import clean
 
@@ -20,8 +20,18 @@ HOOK: Final = "pre_llm_call"
 _KEPT: Final = 64
 """Turns that may have begun without having asked for their block yet, over all agents of a process."""
 
+
+
+class Begun(NamedTuple):
+    """The list a turn begins with: what stands in it, how many messages it has, the last of them."""
+
+    standing: Standing
+    length: int
+    last: Any
+
+
 logger = logging.getLogger(__name__)
-_begun: dict[str, Standing] = {}
+_begun: dict[str, Begun] = {}
 _lock = threading.Lock()
 
 
@@ -48,16 +58,17 @@ def turn_begins(session_id: str = "", conversation_history: Any = None, **_: Any
         return
     from ..recall.shown import standing_in
 
-    standing = standing_in(conversation_history)
+    last = conversation_history[-1] if conversation_history else None
+    begun = Begun(standing_in(conversation_history), len(conversation_history), last)
     with _lock:
         _begun.pop(clean(session_id), None)
-        _begun[clean(session_id)] = standing
+        _begun[clean(session_id)] = begun
         while len(_begun) > _KEPT:
             del _begun[next(iter(_begun))]
 
 
-def standing(session: str) -> Standing | None:
-    """What stands in front of the session whose turn has just begun, once; None where its list was not shown."""
+def begun(session: str) -> Begun | None:
+    """The list with which the session's turn has just begun, once; None where it was not shown."""
     with _lock:
         return _begun.pop(session, None)
 

@@ -148,10 +148,15 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
         """What the model is shown before it answers. Older hosts give no session id."""
         session = self._session
         self._recalled_lines = 0
-        if session is None or not session.shows_view:
+        if session is None:
             return ""
         named = session.named(session_id)
-        text = session.memory().recall(_words(query), named, lists.standing(named))
+        begun = lists.begun(named)
+        if begun is not None and session.writes:
+            session.capture().turn_listed(begun.length, begun.last)
+        if not session.shows_view:
+            return ""
+        text = session.memory().recall(_words(query), named, begun and begun.standing)
         self._recalled_lines = len(_LINE.findall(text))
         self.troubles.worked("initialize")  # what it could not do is done by now; it is not called again to say so
         return text

@@ -30,10 +30,12 @@ from ..recall.recall import Recall
 from ..recall.search import hits
 from ..recall.shown import Shown, ShownNotes, standing_in
 from ..storage import check, forks, reads
+from ..storage.hiding import HiddenNotes
 from ..storage.notes import NoteLog
 from ..storage.search import Search
 from ..storage.store import Store
 from ..storage.upkeep import LOCK_WAIT_S
+from .copies import Copies
 from .growth import Growth, costs_built
 from .mark import LogMark
 from .redaction import redact
@@ -76,12 +78,13 @@ class Memory:
         self.warnings: list[str] = []
         self._store = Store(root, clock=clock, progress=progress, costs=Costs(settings.node_bytes, settings.model_kinds))
         try:
+            self._notes = NoteLog(self._store)
+            self._hidden = HiddenNotes(self._store, self._notes)
             self._log_mark = LogMark(self._store)
-            self._search = Search(root / "search.sqlite", self._log_mark)
+            self._search = Search(root / "search.sqlite", self._log_mark, self._hidden)
         except BaseException:
             self._store.close()
             raise
-        self._notes = NoteLog(self._store)
         self.shown = Shown(ShownNotes(self._notes))
         awaited = costs_built(settings, model=model is not None)
         self._view = LiveView(
@@ -92,8 +95,18 @@ class Memory:
         )
         self._closed = threading.Event()
         self._growth = Growth(
-            root, settings, self._store, self._search, rested=self._follow, clock=clock, model=model, threaded=compact
+            root,
+            settings,
+            self._store,
+            self._search,
+            rested=self._follow,
+            clock=clock,
+            model=model,
+            threaded=compact,
+            hidden=self._hidden,
         )
+        changed = self._growth.nudge
+        self.copies = Copies(self._store, self._hidden, self._view_files, changed=changed)
         forks.watch(self)
         self._growth.start()
 
@@ -212,7 +225,7 @@ class Memory:
             AddressError: no such line or page; the hint says which to use instead.
 
         """
-        return zoom.zoom(self._store, id, n, page)
+        return zoom.zoom(self._store, self._hidden, id, n, page)
 
     def date(self, id: int | str) -> str:  # noqa: A002
         """When message ``id`` was said, with its session, author and platform where known.
@@ -290,7 +303,9 @@ class Memory:
     def check(self, progress: Callable[[str, int, int], None] | None = None) -> dict[str, Any]:
         """Read everything and report what is damaged or does not agree; changes nothing."""
         calls = (self.root / usage.NAME, sums.decode)
-        return check.check(self._store, self._search, self._view_files, progress, notes=self._notes, usage=calls)
+        views, notes = self._view_files, self._notes
+        report = check.check(self._store, self._search, views, progress, notes=notes, usage=calls)
+        return report | {"copies": self.copies.facts(report["copies"])}
 
     def redact(self, id: int | str) -> dict[str, Any]:  # noqa: A002
         """Take the words of message ``id`` out of this memory for good: the one edit of what was written. What was done, as facts.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..core.errors import OptchatError
 from ..core.focus import FRAME_CHARS, FocusLine, fitting, focus_framed, weave
+from ..core.host_phrases import HOST_FRAME_CHARS
 from ..core.rank import singles_out
 from ..core.render import arrange, framed, shown_lines
 from ..core.spans import gaps, runs, union
@@ -19,7 +20,7 @@ from ..storage.lines import Lines
 from .focus import Matches, find, line_of
 from .news import news
 from .shown import FRAME_CHARS as MORE_FRAME_CHARS
-from .shown import HOST_FRAME_CHARS, Standing, leaves_in, more_framed
+from .shown import Standing, leaves_in, more_framed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from ..core.errors import OptchatError
 from ..core.focus import INDENT, NOTE
+from ..core.host_phrases import HOST_FRAME_CHARS
 from ..core.render import FOOT, UNBUILT
 from ..core.render import HEAD as VIEW_HEAD
 from ..core.spans import Span, union
@@ -33,12 +34,6 @@ HEAD: Final = (
 )
 _CHAT: Final = "<chat>\n"
 FRAME_CHARS: Final = len(HEAD + NOTE + _CHAT + FOOT)
-
-HOST_FRAME_CHARS: Final = 226
-"""What a host puts around each block, the blank line before it included.
-
-Host 0.19 and 0.22: agent/memory_manager.py, build_memory_context_block.
-"""
 
 _VIEW: Final = VIEW_HEAD.partition("\n")[0]
 _MORE: Final = HEAD.partition(":")[0]  # what follows was worded otherwise once, and blocks live long
