@@ -1,0 +1,271 @@
+"""What was really said in the lives of a home's chat programs, and whether the memory's log says just that.
+
+The truth is what was typed, what the model answered to it, and what its tools returned: from the keyboard and from the requests, not
+from anything the memory or the host has noted. Two things are asked of the host's database: in which session of its own it has put a
+turn, and what came of a tool whose result no model was ever sent.
+"""
+
+import json
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from model_server import plain, question
+from terminal import CTRL_C, CTRL_D, Terminal, kept_results, rows
+
+RECORDINGS = os.environ.get("OPTCHAT_RECORDINGS")
+"""A directory for what the hosts call of us in each life, and what came of it (see recording/sitecustomize.py); read before the tests'
+own environment is cleared of such names."""
+
+
+@dataclass
+class Said:
+    """One thing that was really said. `session` None: wherever the host has put it."""
+
+    kind: str
+    words: str
+    session: str | None = None
+    call: str = ""
+    results: list[str] = field(default_factory=list)
+
+    def line(self):
+        return f"{(self.session or '?')[-6:]:6} {self.kind:4} {self.call + ' ' if self.call else ''}{' '.join(self.words.split())[:90]}"
+
+
+class Life:
+    """The truth about one home, in the order of saying."""
+
+    def __init__(self, home):
+        self.home, self.server = home, home.server
+        self.said = []
+        self.goals = []
+
+    def start(self, *arguments):
+        return Chat(self, *arguments)
+
+    def add(self, kind, words, session=None, call=""):
+        self.said.append(Said(kind, words, session, call))
+
+    def gate(self, name):
+        return Gate(self.home.path.parent / name)
+
+    def take(self, chat):
+        """Put down what has been asked and answered since the last time."""
+        with self.server.changed:
+            exchanges = [exchange for exchange in self.server.exchanges if not exchange.taken]
+        for exchange in exchanges:
+            body = exchange.body
+            if not body.get("tools") or self._is_child(body):
+                exchange.taken = True
+                continue
+            if not exchange.heard:
+                exchange.heard = True
+                chat.asked(question(body["messages"])[0])
+            if exchange.sent:
+                exchange.taken = True
+                self._answered(exchange.message, chat)
+
+    def _answered(self, message, chat):
+        for call in message.get("tool_calls", ()):
+            self._call(call, chat)
+        if message["content"]:
+            self.add("talk", message["content"], chat.session)
+
+    def _call(self, call, chat):
+        name, arguments = call["function"]["name"], call["function"]["arguments"]
+        if name == "delegate_task":
+            given = json.loads(arguments)
+            self.goals += [given["goal"]] if "goal" in given else [task["goal"] for task in given["tasks"]]
+        self.add("tool", f"{name} {arguments}", chat.session, call["id"])
+        self.add("echo", "", chat.session, call["id"])
+
+    def _is_child(self, body):
+        first = next(plain(message["content"]) for message in body["messages"] if message["role"] == "user")
+        return any(first.startswith(goal) for goal in self.goals)
+
+    def results(self, call):
+        """What a tool returned: as the host has kept it, and as the model was sent it. Empty if nothing came of it."""
+        sent = (message for body in self.server.chats() for message in body["messages"] if message.get("tool_call_id") == call)
+        return [*kept_results(self.home, call), *(plain(message["content"]) for message in sent)]
+
+    def truth(self):
+        said = []
+        for one in self.said:
+            if one.kind == "echo":
+                one.results = self.results(one.call)
+                one.words = next(iter(one.results), None)
+            if one.words is not None:
+                said.append(one)
+        return said
+
+    def logged(self):
+        """What the log holds. Notes are nobody's words."""
+        kept = [message for message in self.home.messages() if message["kind"] != "note"]
+        return [Said(message["kind"], message["text"], message.get("session"), message.get("call", "")) for message in kept]
+
+    def check(self, order=True):
+        """Whether the log holds what was said: kind, words and session of each message, in order, as often as it was said."""
+        truth, logged = self.truth(), self.logged()
+        lists = [[one.line() for one in side] for side in (truth, logged)]
+        report = "\n".join(["really said:", *lists[0], "", "in the log:", *lists[1]])
+        self._keep(report)
+        if not order:
+            truth, logged = (sorted(side, key=lambda one: (one.session or "", one.kind, one.words)) for side in (truth, logged))
+        alike = len(truth) == len(logged) and all(map(_same, truth, logged))
+        assert alike, report
+
+    def _keep(self, report):
+        if RECORDINGS:
+            name = re.sub(r"\W+", "-", os.environ.get("PYTEST_CURRENT_TEST", "life").split("::")[-1].split(" ")[0])
+            with (Path(RECORDINGS) / name).open("a") as file:
+                file.write(report + "\n")
+
+
+def _same(said, logged):
+    if said.kind != logged.kind or said.call != logged.call or said.session not in (None, logged.session):
+        return False
+    if said.kind == "tool":
+        name, _, arguments = said.words.partition(" ")
+        return name in logged.words and all(json.dumps(value)[1:-1] in logged.words for value in json.loads(arguments).values())
+    if said.kind == "echo":
+        return logged.words.strip() in [text.strip() for text in said.results]
+    return said.words.strip() == logged.words.strip()
+
+
+class Chat(Terminal):
+    """A chat program whose words are put down as the truth."""
+
+    def __init__(self, life, *arguments):
+        self.life = life
+        self._coming = []
+        self._session = None
+        home = life.home
+        if RECORDINGS:
+            name = re.sub(r"\W+", "-", os.environ.get("PYTEST_CURRENT_TEST", "life").split("::")[-1].split(" ")[0])
+            self.more = {"OPTCHAT_RECORDING": str(Path(RECORDINGS) / name), "PYTHONPATH": str(Path(__file__).with_name("recording"))}
+        super().__init__(home, *arguments)
+
+    @property
+    def session(self):
+        return self._session
+
+    def asked(self, words):
+        """A request has come in whose question is this; the user's words are said now, if they were typed and not yet counted."""
+        for number, typed in enumerate(self._coming):
+            if typed == words or words.endswith(typed):
+                for text in self._coming[: number + 1]:
+                    self._user(text)
+                del self._coming[: number + 1]
+                return
+
+    def _user(self, text):
+        self._session = self._session or self._find(text)
+        self.life.add("user", text, self._session)
+
+    def _find(self, text):
+        self.until(lambda: rows(self.home, text) or self.process.poll() is not None, f"{text!r} in state.db")
+        found = rows(self.home, text)
+        return found[-1][0] if found else None
+
+    def idle(self):
+        super().idle()
+        self.life.take(self)
+
+    # A turn, whole or in steps
+
+    def begin(self, text):
+        """Type a message; the turn it begins is under way."""
+        self.life.take(self)
+        self._coming.append(text)
+        before = len(self.server.chats())
+        self.type(text)
+        self.until(lambda: len(self.server.chats()) > before, f"asking the model {text!r}")
+
+    def say(self, text):
+        self.begin(text)
+        self.idle()
+
+    def interrupt(self):
+        self.press(CTRL_C)
+        self.idle()
+
+    def interrupt_with(self, text):
+        """Type a message while the agent is at work."""
+        self.begin(text)
+        self.idle()
+
+    def steer(self, text):
+        self.life.take(self)
+        self.type(f"/steer {text}")
+        self._user(text)
+
+    def queue(self, text):
+        self._coming.append(text)
+        self.type(f"/queue {text}")
+
+    def retry(self, text):
+        """`/retry`, which says this text again."""
+        self._coming.append(text)
+        before = len(self.server.chats())
+        self.type("/retry")
+        self.until(lambda: len(self.server.chats()) > before, "asking the model again")
+        self.idle()
+
+    # Sessions
+
+    def command(self, line):
+        self.type(line)
+        self.idle()
+
+    def new(self):
+        self.command("/new")
+        self._session = None
+
+    def clear(self):
+        self.command("/clear")
+        self._session = None
+
+    def branch(self):
+        self.command("/branch")
+        self._session = None
+
+    def resume(self, session):
+        self.command(f"/resume {session}")
+        self._session = session
+
+    # Ends
+
+    def exit(self):
+        self._settle()
+        return super().exit()
+
+    def close(self):
+        """Ctrl-D behind an empty prompt."""
+        self._settle()
+        self.press(CTRL_D)
+        return self.until_ended()
+
+    def kill(self):
+        super().kill()
+        self._settle()
+
+    def _settle(self):
+        self.life.take(self)
+        for text in self._coming:
+            self._user(text)
+        self._coming.clear()
+
+
+class Gate:
+    """A tool call that lasts until the gate is opened, or until it is interrupted."""
+
+    def __init__(self, path):
+        self.reached, self._pipe = path.with_suffix(".reached"), path.with_suffix(".pipe")
+        os.mkfifo(self._pipe)
+        command = f"touch {self.reached}; cat {self._pipe}"
+        self.order = f'@@call terminal {json.dumps({"command": command})}@@'
+
+    def open(self, text="opened"):
+        with self._pipe.open("w") as pipe:
+            pipe.write(text)
