@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from filelock import FileLock
 from model_server import plain, question
 from terminal import CTRL_C, CTRL_D, Terminal, kept_results, rows
 
@@ -49,6 +50,10 @@ class Life:
 
     def gate(self, name):
         return Gate(self.home.path.parent / name)
+
+    def frozen(self):
+        """While this holds, nothing gets into the log: another program has the memory's lock."""
+        return FileLock(self.home.memory / "write.lock")
 
     def take(self, chat):
         """Put down what has been asked and answered since the last time."""
@@ -109,17 +114,22 @@ class Life:
         truth, logged = self.truth(), self.logged()
         lists = [[one.line() for one in side] for side in (truth, logged)]
         report = "\n".join(["really said:", *lists[0], "", "in the log:", *lists[1]])
-        self._keep(report)
         if not order:
             truth, logged = (sorted(side, key=lambda one: (one.session or "", one.kind, one.words)) for side in (truth, logged))
         alike = len(truth) == len(logged) and all(map(_same, truth, logged))
+        self._keep(f"{report}\n\nVERDICT {'alike' if alike else 'not alike'}")
         assert alike, report
 
     def _keep(self, report):
         if RECORDINGS:
-            name = re.sub(r"\W+", "-", os.environ.get("PYTEST_CURRENT_TEST", "life").split("::")[-1].split(" ")[0])
-            with (Path(RECORDINGS) / name).open("a") as file:
+            with recording().open("a") as file:
                 file.write(report + "\n")
+
+
+def recording():
+    """The file for the test that runs now."""
+    test = os.environ["PYTEST_CURRENT_TEST"].split("::")[-1].split(" ")[0]
+    return Path(RECORDINGS) / re.sub(r"\W+", "-", test)
 
 
 def _same(said, logged):
@@ -140,11 +150,10 @@ class Chat(Terminal):
         self.life = life
         self._coming = []
         self._session = None
-        home = life.home
+        more = {}
         if RECORDINGS:
-            name = re.sub(r"\W+", "-", os.environ.get("PYTEST_CURRENT_TEST", "life").split("::")[-1].split(" ")[0])
-            self.more = {"OPTCHAT_RECORDING": str(Path(RECORDINGS) / name), "PYTHONPATH": str(Path(__file__).with_name("recording"))}
-        super().__init__(home, *arguments)
+            more = {"OPTCHAT_RECORDING": str(recording()), "PYTHONPATH": str(Path(__file__).with_name("recording"))}
+        super().__init__(life.home, *arguments, **more)
 
     @property
     def session(self):
@@ -234,6 +243,9 @@ class Chat(Terminal):
         self.command(f"/resume {session}")
         self._session = session
 
+    def compress(self, topic=""):
+        self.command(f"/compress {topic}".strip())
+
     # Ends
 
     def exit(self):
@@ -264,7 +276,7 @@ class Gate:
         self.reached, self._pipe = path.with_suffix(".reached"), path.with_suffix(".pipe")
         os.mkfifo(self._pipe)
         command = f"touch {self.reached}; cat {self._pipe}"
-        self.order = f'@@call terminal {json.dumps({"command": command})}@@'
+        self.order = f"@@call terminal {json.dumps({'command': command})}@@"
 
     def open(self, text="opened"):
         with self._pipe.open("w") as pipe:

@@ -90,7 +90,7 @@ class Screen:
         elif final == "G":
             self.column = min(COLUMNS, max(1, first)) - 1
         elif final in "Hf":
-            row, column = (numbers + [0, 0])[:2]
+            row, column = [*numbers, 0, 0][:2]
             self.row, self.column = min(ROWS, max(1, row)) - 1, min(COLUMNS, max(1, column)) - 1
         elif final == "J":
             self._erase(first)

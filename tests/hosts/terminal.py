@@ -24,9 +24,7 @@ RHYTHM_SECONDS = 0.06
 """Between the last letter and Enter. Host B 0.22 (hermes_cli/cli_tui_mixin.py, _tui_handle_enter) takes an Enter that comes within
 50 ms after a letter for a line break of pasted text; no person types so fast."""
 
-_TAKE_TERMINAL = (
-    "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
-)
+_TAKE_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execv(sys.argv[1], sys.argv[1:])"
 QUIET = {
     "approvals": {"destructive_slash_confirm": False},
     "telemetry": {"shared_metrics": {"enabled": False, "send": False, "offer_version": 2}},
@@ -36,17 +34,14 @@ CLEAR_LINE = "\x05\x15"  # to its end, and back to its beginning
 CTRL_C, CTRL_D = "\x03", "\x04"
 
 
-class Stuck(AssertionError):
+class StuckError(AssertionError):
     pass
 
 
 class Terminal:
     """A chat program in a terminal, from its start to the end of `with`."""
 
-    more = {}
-    """More environment for the program."""
-
-    def __init__(self, home, *arguments):
+    def __init__(self, home, *arguments, **more):
         self.home, self.server = home, home.server
         self._marks = count(1)
         self._master, slave = pty.openpty()
@@ -54,7 +49,7 @@ class Terminal:
         self.screen = Screen(answer=self._send)
         python = str(home.host.python)
         host = [python, "-m", "hermes_cli.main", "chat", *arguments]
-        terminal = {"TERM": "xterm-256color", "COLUMNS": str(COLUMNS), "LINES": str(ROWS), "COLORFGBG": "15;0", **self.more}
+        terminal = {"TERM": "xterm-256color", "COLUMNS": str(COLUMNS), "LINES": str(ROWS), "COLORFGBG": "15;0", **more}
         self.process = subprocess.Popen(
             [python, "-c", _TAKE_TERMINAL, *host],
             stdin=slave, stdout=slave, stderr=slave,
@@ -101,7 +96,7 @@ class Terminal:
                 if time.monotonic() > end or (self.process.poll() is not None and not self._reader.is_alive()):
                     if happened():
                         return
-                    raise Stuck(f"{self.home.host} never came to {what}\n{self.screen.text()[-6000:]}")
+                    raise StuckError(f"{self.home.host} never came to {what}\n{self.screen.text()[-6000:]}")
                 # What is on disk rings no bell.
                 self.server.changed.wait(0.05)
 

@@ -53,7 +53,7 @@ def shown(value):
 
 
 def record(hook, arguments, named):
-    named = {key: value for key, value in named.items() if not key.endswith("callback") and key not in ("hermes_home",)}
+    named = {key: value for key, value in named.items() if not key.endswith("callback") and key != "hermes_home"}
     lists = [value for value in [*arguments, *named.values()] if isinstance(value, list)]
     plain = [shown(value) for value in arguments if not isinstance(value, list)]
     plain += [f"{key}={shown(value)}" for key, value in named.items() if not isinstance(value, list)]
