@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from filelock import FileLock
-from model_server import plain, question
+from model_server import plain
 from terminal import CTRL_C, CTRL_D, Terminal, kept_results, rows
 
 RECORDINGS = os.environ.get("OPTCHAT_RECORDINGS")
@@ -48,6 +48,12 @@ class Life:
     def add(self, kind, words, session=None, call=""):
         self.said.append(Said(kind, words, session, call))
 
+    def play(self, scenario):
+        """Live a scenario (see driver.py) that leaves what was said in `out["said"]`: text and session of each message."""
+        played = Played(self, self.home.play(scenario)["said"])
+        self.take(played)
+        assert not played.coming, f"never asked the model: {played.coming}"
+
     def gate(self, name):
         return Gate(self.home.path.parent / name)
 
@@ -66,7 +72,7 @@ class Life:
                 continue
             if not exchange.heard:
                 exchange.heard = True
-                chat.asked(question(body["messages"])[0])
+                chat.asked(paragraphs(body))
             if exchange.sent:
                 exchange.taken = True
                 self._answered(exchange.message, chat)
@@ -132,6 +138,12 @@ def recording():
     return Path(RECORDINGS) / re.sub(r"\W+", "-", test)
 
 
+def paragraphs(body):
+    """What stands in the last message of the user, without the memory put behind it; hosts join what was not answered, and add notes."""
+    last = [plain(message["content"]) for message in body["messages"] if message["role"] == "user"][-1]
+    return [part.strip() for part in last.partition("<memory-context>")[0].split("\n\n")]
+
+
 def _same(said, logged):
     if said.kind != logged.kind or said.call != logged.call or said.session not in (None, logged.session):
         return False
@@ -159,10 +171,10 @@ class Chat(Terminal):
     def session(self):
         return self._session
 
-    def asked(self, words):
-        """A request has come in whose question is this; the user's words are said now, if they were typed and not yet counted."""
+    def asked(self, asked):
+        """A request has come in with these paragraphs of a user's; what was typed of them is said now, if it is not yet counted."""
         for number, typed in enumerate(self._coming):
-            if typed == words or words.endswith(typed):
+            if typed in asked:
                 for text in self._coming[: number + 1]:
                     self._user(text)
                 del self._coming[: number + 1]
@@ -267,6 +279,18 @@ class Chat(Terminal):
         for text in self._coming:
             self._user(text)
         self._coming.clear()
+
+
+class Played:
+    """What was said in a scenario."""
+
+    def __init__(self, life, said):
+        self.life, self.coming, self.session = life, list(said), None
+
+    def asked(self, asked):
+        if self.coming and self.coming[0][0] in asked:
+            text, self.session = self.coming.pop(0)
+            self.life.add("user", text, self.session)
 
 
 class Gate:

@@ -4,6 +4,7 @@ What it answers is written in the last paragraph of the user's message, between 
 
     @@call NAME {json}@@   call a tool; several are called one after another, each in a step of its own
     @@say TEXT@@           answer with this text instead of an echo
+    @@more 2000@@          add about so many letters to the answer
     @@silent@@             answer with nothing
     @@fail 400@@           answer with this HTTP status
     @@wait 2.5@@           begin to answer after so many seconds
@@ -123,6 +124,7 @@ class ModelServer:
             name, _, arguments = calls[steps].partition(" ")
             return {"content": "", "tool_calls": [self._call(name, arguments or "{}")]}, 0
         answer = "" if "silent" in given else given.get("say", f"Answer to: {' '.join(ORDER.sub('', text).split())[:80]}")
+        answer += " and so on" * (int(given.get("more", 0)) // 10)
         return {"content": answer}, given.get("halt") or float(given.get("drip", 0))
 
     def _call(self, name, arguments):

@@ -248,7 +248,7 @@ def test_undo_then_retry_of_what_is_left_then_new(life):
 
 def turns(chat, first, last):
     for number in range(first, last):
-        chat.say(f"turn {number}")
+        chat.say(f"turn {number} @@more 3000@@")
 
 
 def test_compress_then_a_branch_then_exit(life):
@@ -266,7 +266,7 @@ def test_compress_on_a_topic_then_undo_then_killed_then_continue(life):
         turns(chat, 0, 8)
         chat.compress("boats")
         chat.undo()
-        chat.say("turn 7")
+        chat.say("turn 7 @@more 3000@@")
         chat.until_logged("Answer to: turn 7", 2)
         chat.kill()
     with life.start("--continue") as chat:
@@ -282,7 +282,7 @@ def test_compress_then_new_then_back_then_retry(life):
         chat.compress()
         chat.new()
         chat.resume(first)
-        chat.retry("turn 7")
+        chat.retry("turn 7 @@more 3000@@")
         chat.exit()
     life.check()
 
