@@ -82,7 +82,9 @@ def home(host, tmp_path, server):
 def life(home):
     """What is said in the chat programs of a profile that asks nothing before it obeys."""
     home.configure(**QUIET)
-    return Life(home)
+    life = Life(home)
+    yield life
+    life.end()
 
 
 @pytest.fixture

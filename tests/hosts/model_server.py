@@ -38,11 +38,12 @@ class RefusedError(Exception):
 
 @dataclass
 class Exchange:
-    """A request, and the message it was answered with. `heard` and `taken` are for who puts down what was said."""
+    """A request, the message it was answered with, and what of its text has gone out. `heard` and `taken` are for who puts down what was said."""
 
     body: dict
     message: dict | None = None
     sent: bool = False
+    streamed: str = ""
     heard: bool = False
     taken: bool = False
 
@@ -187,14 +188,16 @@ def _handler(server):
                 self._json({"error": {"message": str(refusal), "type": "invalid_request_error"}}, refusal.status)
                 return
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the host hangs up when it is interrupted
-                self._stream(body, message, pause) if body.get("stream") else self._whole(body, message)
-                server.note(exchange, sent=True)
+                self._stream(exchange, pause) if body.get("stream") else self._whole(exchange)
 
-        def _whole(self, body, message):
+        def _whole(self, exchange):
+            body, message = exchange.body, exchange.message
+            server.note(exchange, sent=True)
             choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": _reason(message)}
             self._json({**_frame(body, "chat.completion"), "choices": [choice], "usage": _usage(body)}, 200)
 
-        def _stream(self, body, message, pause):
+        def _stream(self, exchange, pause):
+            body, message = exchange.body, exchange.message
             self.send_response(200)
             self.send_header("Content-Type", "text/event-stream")
             self.send_header("Connection", "close")
@@ -206,9 +209,11 @@ def _handler(server):
             text = message["content"]
             for start in range(0, len(text), PIECE_CHARS):
                 self._event({**frame, "choices": [_delta({"content": text[start : start + PIECE_CHARS]})]})
+                server.note(exchange, streamed=text[: start + PIECE_CHARS])
                 self._rest(pause)
             self._event({**frame, "choices": [_delta({}, _reason(message))]})
             self._event({**frame, "choices": [], "usage": _usage(body)})
+            server.note(exchange, sent=True)
             self.wfile.write(b"data: [DONE]\n\n")
             self.close_connection = True
 

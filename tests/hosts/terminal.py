@@ -31,7 +31,7 @@ QUIET = {
 }
 """Settings of a host that asks nothing before it does what it was told, and no questions at its first start."""
 CLEAR_LINE = "\x05\x15"  # to its end, and back to its beginning
-CTRL_C, CTRL_D = "\x03", "\x04"
+CTRL_C, CTRL_D, CTRL_Q = "\x03", "\x04", "\x11"
 
 
 class StuckError(AssertionError):

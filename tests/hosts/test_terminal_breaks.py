@@ -1,7 +1,5 @@
 """Lives in a terminal that break: interrupts, deaths, words into the middle of a turn, work that is handed over."""
 
-import signal
-
 import pytest
 from test_terminal import tool
 
@@ -167,13 +165,16 @@ def test_two_messages_queued_in_a_tool_then_new_then_exit(life):
 # Deaths
 
 
-def test_killed_before_the_answer_then_continue_then_exit(life):
+def test_killed_before_the_answer_then_looked_at_then_continue(life):
     with life.start() as chat:
         chat.say("one")
         chat.begin("two @@hold there@@")
         chat.until_held("there")
         chat.kill()
     with life.start("--continue") as chat:
+        chat.exit()
+    with life.start("--continue") as chat:
+        chat.say("three")
         chat.exit()
     life.check()
 
@@ -221,8 +222,9 @@ def test_killed_before_the_log_has_the_answer_then_continue_then_new(life):
             chat.until_row("All is well.")
             chat.kill()
     with life.start("--continue") as chat:
-        chat.new()
         chat.say("three")
+        chat.new()
+        chat.say("four")
         chat.exit()
     life.check()
 
@@ -232,8 +234,7 @@ def test_the_window_closed_in_a_turn_then_continue(life):
         chat.say("one")
         chat.begin("two @@hold there@@")
         chat.until_held("there")
-        chat.process.send_signal(signal.SIGHUP)
-        chat.until_ended()
+        chat.hang_up()
     with life.start("--continue") as chat:
         chat.say("three")
         chat.exit()
@@ -243,12 +244,29 @@ def test_the_window_closed_in_a_turn_then_continue(life):
 # Handed over
 
 
+HAND_OVER = 'hand it over @@call delegate_task {"goal": "count the islands @@hold child@@", "context": "none"}@@'
+
+
 def test_delegated_work_then_new_then_exit(life):
     with life.start() as chat:
         chat.say("one")
-        chat.begin('hand it over @@call delegate_task {"goal": "count the islands", "context": "none"}@@')
-        chat.until_logged("count the islands")
+        chat.say(HAND_OVER)
+        life.server.release("child")
+        chat.until_asked("[ASYNC DELEGATION")
         chat.idle()
         chat.new()
+        chat.exit()
+    life.check()
+
+
+def test_work_that_is_reported_after_new(life):
+    with life.start() as chat:
+        chat.say("one")
+        chat.say(HAND_OVER)
+        chat.new()
+        life.server.release("child")
+        chat.until_asked("[ASYNC DELEGATION")
+        chat.idle()
+        chat.say("two")
         chat.exit()
     life.check()
