@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, NamedTuple
 
 from optchat.capture.store import Batch, News
 from optchat.core.errors import StoreError
+from optchat.core.hosttext import canon
 from optchat.core.known import Fork
 from optchat.core.records import Entry, Message
 
@@ -43,8 +45,18 @@ class MemoryStore:
             raise StoreError("cannot append: the disk is full")
         self.drafts.append(draft)
 
-    def fork(self, child, parent, turns, *, whole):
-        self.forks.append(Fork(child, parent, -1 if whole else len(self.log), frozenset(turns)))
+    def fork(self, child, parent, turns, *, whole, at=None):
+        at = -1 if whole else len(self.log) if at is None else at
+        self.forks.append(Fork(child, parent, at, frozenset(turns)))
+
+    def sessions_with(self, uids, texts):
+        forms = {canon(text) for text in texts}
+        bound = {bind.id for _, bind in self.binds if bind.uid in set(uids)}
+        found = Counter()
+        for m in reversed(self.log):
+            said = m.kind == "user" and canon(m.text) in forms
+            found[m.session] += bool(said or m.id in bound or (m.uid and m.uid in uids))
+        return [session for session, count in found.most_common() if count]
 
     def family(self, session: str) -> frozenset[str]:
         found = {session}

@@ -2,7 +2,8 @@
 
 Host A gives its messages no ids, host B does. Both pass the provider their live list, and do to it what was seen in recordings of
 the real ones: join unanswered messages, close broken turns with words of their own, compress, reload from a database that holds
-less than the list did, forget to call back. A ``World`` also knows what was really said, and which of it any hook has shown.
+less than the list did, copy a conversation without a word, hand an old list at the end, forget to call back. A ``World`` also
+knows what was really said, and which of it any hook has shown.
 
 Nothing here is made easy for the code under test: a reading that passes only because the simulator is kind would fail on a host.
 """
@@ -10,61 +11,84 @@ Nothing here is made easy for the code under test: a reading that passes only be
 from __future__ import annotations
 
 import copy
-import hashlib
+import inspect
 import re
-from base64 import b64decode
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from hostrows import (
+    BATCH,
+    CLEARED,
+    FAILED,
+    FAILED_PART,
+    NOTE,
+    PNG,
+    PNG_MARK,
+    PNG_URL,
+    PRIOR,
+    PRIOR_END,
+    RECOVERY,
+    STEER_A,
+    STEER_B,
+    STEER_END,
+    SUMMARY,
+    SUMMARY_END,
+    Message,
+    Row,
+    Said,
+    as_logged,
+    copied,
+    flat,
+    picture,
+    replayed,
+    restored,
+    stored,
+)
 
 from optchat.capture.capture import UNDO_NOTE, Capture
 
-PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-PNG_URL = f"data:image/png;base64,{PNG}"
-PNG_MARK = f"[image/png: {len(b64decode(PNG))} bytes, sha256 {hashlib.sha256(b64decode(PNG)).hexdigest()}]"
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
-SUMMARY = "[CONTEXT COMPACTION — REFERENCE ONLY] Earlier turns were compacted into the summary below.\n## What happened\nThings."
-SUMMARY_END = "--- END OF CONTEXT SUMMARY — respond to the message below, not the summary above ---"
-PRIOR = "[PRIOR CONTEXT — for reference only; not a new message]"
-PRIOR_END = "[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]"
-STEER_A = "[OUT-OF-BAND USER MESSAGE — a direct message from the user, delivered mid-turn; not tool output]"
-STEER_B = (
-    "[OUT-OF-BAND USER MESSAGE — a direct message from the user, delivered once at this position; not tool output "
-    "and not a new delivery when replayed from conversation history]"
-)
-STEER_END = "[/OUT-OF-BAND USER MESSAGE]"
-FAILED = "Your request was not processed. Send it again if you still want me to carry it out."
-FAILED_PART = "This turn did not complete. Some actions may already have run; verify their effects before resending."
-NOTE = "[System note: The following is recalled memory context, NOT new user input. Treat as authoritative reference data.]"
-CLEARED = "[Old tool output cleared to save context space]"
+__all__ = [
+    "FAILED",
+    "FAILED_PART",
+    "NOTE",
+    "PNG",
+    "PNG_MARK",
+    "PNG_URL",
+    "PRIOR",
+    "PRIOR_END",
+    "RECOVERY",
+    "STEER_A",
+    "STEER_B",
+    "STEER_END",
+    "SUMMARY",
+    "SUMMARY_END",
+    "Agent",
+    "Said",
+    "Step",
+    "Turn",
+    "World",
+    "picture",
+]
 
-Message = dict[str, Any]
-
-
-@dataclass
-class Said:
-    """Something that really happened. ``seen``: a hook has shown it; the user's words are told to one before anything else.
-
-    ``untold``: words of the user's that were announced by nothing but the fact (a picture). ``loose``: its place cannot be kept. A
-    database that does not hold it was shown first; or a later message of the user's had to be written down when its session was left,
-    and of another branch, before any hook showed this.
-    """
-
-    kind: str
-    text: str
-    family: int
-    seen: bool = False
-    loose: bool = False
-    untold: bool = False
+_TELLS_PARENTS = "parents" in inspect.signature(Capture.__init__).parameters
 
 
 @dataclass
 class Step:
-    """A tool call inside a turn: ``steer`` reaches the agent after it, ``compress`` happens after it."""
+    """A tool call inside a turn: ``steer`` reaches the agent after it, ``compress`` happens after it.
+
+    ``reports``: the call delegates, and so many subagents report before it is over.
+    """
 
     tool: str = "terminal"
     steer: str = ""
     compress: bool = False
     talk: str = ""
+    reports: int = 0
 
 
 @dataclass
@@ -73,7 +97,8 @@ class Turn:
 
     ``end``: ok | interrupt | partial | error | empty | die_unsaved | die | die_answered. ``preflight``: the host compresses before it
     announces the turn. ``late``: the hook after the turn comes only when the next one has begun. ``before``: a message sent into the
-    turn before the model's first answer.
+    turn before the model's first answer. ``odd``: contents of rows in the user's role that nobody said, in front of the answer.
+    ``made``: the turn is the host's own, and so are its words.
     """
 
     text: str | list[dict[str, Any]]
@@ -83,22 +108,40 @@ class Turn:
     preflight: bool = False
     late: bool = False
     before: str = ""
+    odd: list[Any] = field(default_factory=list)
+    made: bool = False
 
 
 class World:
     """One memory, one database of the host, and everything that was said."""
 
-    def __init__(self, flavour: str, store: Any, *, keep: int = 4, rotate: bool = False, calls: str = "unique") -> None:
+    def __init__(
+        self,
+        flavour: str,
+        store: Any,
+        *,
+        keep: int = 4,
+        rotate: bool = False,
+        calls: str = "unique",
+        lag: Callable[[], float] | None = None,
+        witness: bool = False,
+    ) -> None:
         """``keep``: messages a compression leaves at the end. ``rotate``: it opens a new session. ``calls``: their ids are unique; or
-        ``counted``, in each turn call_0, call_1 and so on; or ``equal`` for equal calls, which all are, and so are their results."""
+        ``counted``, in each turn call_0, call_1 and so on; or ``equal`` for equal calls, which all are, and so are their results.
+        ``lag``: seconds from the announcement of a message to its row. ``witness``: the host's database says which session a session
+        was made from."""
         self.flavour = flavour
         self.store = store
         self.keep = keep
         self.rotate = rotate
         self.calls = calls
+        self.lag = lag or (lambda: 0.005)
+        self.witness = witness
         self.truth: list[Said] = []
-        self.rows: dict[str, list[Message]] = {}
+        self.rows: dict[str, list[Row]] = {}
         self.families: dict[str, int] = {}
+        self.parents: dict[str, str] = {}
+        self.renamed: dict[str, str] = {}
         self.branches: dict[str, bool] = {}
         self.count = 0
         self.sessions = 0
@@ -112,37 +155,81 @@ class World:
         self.count += 1
         return self.count
 
-    def new_session(self, family: int | None = None) -> str:
+    def clock(self) -> float:
+        """What time it is, in seconds; to ask takes none."""
+        time = getattr(self.store, "time", None)
+        return (time or self.store.now()).timestamp()
+
+    def passes(self, seconds: float) -> None:
+        if hasattr(self.store, "time"):
+            self.store.time += timedelta(seconds=seconds)
+
+    def new_session(self, parent: str = "") -> str:
         self.sessions += 1
         name = f"s{self.sessions}"
         self.rows[name] = []
-        self.families[name] = self.sessions if family is None else family
+        self.families[name] = self.families[parent] if parent else self.sessions
+        if parent:
+            self.parents[name] = parent
         return name
 
+    def renaming(self, session: str) -> str:
+        name = self.new_session(session)
+        self.renamed[name] = session
+        return name
+
+    def first_name(self, session: str) -> str:
+        """Of a session whose id a compression has changed, the first: a turn may begin under one and end under the other."""
+        while session in self.renamed:
+            session = self.renamed[session]
+        return session
+
     def say(self, kind: str, text: str, session: str, *, seen: bool = False) -> Said:
-        said = Said(kind, text, self.families[session], seen)
+        said = Said(kind, text, self.families[session], seen, session=session)
         self.truth.append(said)
         return said
 
-    def start(self, session: str | None = None, *, joined: bool = False) -> Agent:
+    def start(self, session: str | None = None, *, joined: bool = False, gateway: bool = False) -> Agent:
         """A new process, or a rebuilt agent: a session and its history from the database."""
         name = session or self.new_session()
-        return Agent(self, name, self.load(name, joined=joined))
+        return Agent(self, name, self.load(name, joined=joined, gateway=gateway))
 
-    def load(self, session: str, *, joined: bool = False) -> list[Message]:
+    def load(self, session: str, *, joined: bool = False, gateway: bool = False) -> list[Message]:
         """The history as the database gives it back: stripped, flattened, without what was appended after a row was saved."""
-        found = []
-        for row in self.rows[session]:
-            if not row["active"]:
-                continue
-            message = {k: v for k, v in row.items() if k not in ("active", "said", "_compressed_summary")}
-            message["saved"] = True
-            message["_db_persisted"] = True
-            if message["role"] in ("user", "assistant"):
-                message["content"] = message["content"].strip()
-            message["said"] = row["said"]
-            found.append(message)
+        found = [restored(row, named=self.named) for row in self.rows[session] if row.active]
+        if gateway:
+            found = replayed(found, named=self.named)
         return self.repair(found, loading=True) if joined else found
+
+    def copy(self, session: str, messages: list[Message] | None = None, *, uids: bool) -> str:
+        """A new session with the rows of another: what a branch does to the database."""
+        child = self.new_session(session)
+        self.branches[child] = self.branches[session] = True
+        for message in self.load(session) if messages is None else messages:
+            made = copied(message, named=self.named, uids=uids)
+            if self.named:
+                made.setdefault("message_uid", f"{self.number():032x}")
+            self.rows[child].append(stored(made, self.clock()))
+        return child
+
+    def compress(self, session: str, *, rotate: bool) -> str:
+        """A compressor without memory makes a head, a summary and a tail of what the database holds; no hook tells.
+
+        Both hosts: a gateway's hygiene and its ``/compress`` (A 0.19.0, gateway/run.py and
+        gateway/slash_commands.py: ``skip_memory=True``); ``compression.in_place: false`` rotates the id.
+        """
+        messages = self.load(session, joined=True)
+        start = tail_start(messages, self.keep)
+        if start is None:
+            return session
+        into = self.renaming(session) if rotate else session
+        for row in self.rows[into]:
+            row.active = False
+        for message in compressed(messages, start):
+            if self.named:
+                message.setdefault("message_uid", f"{self.number():032x}")
+            self.rows[into].append(stored(message, self.clock()))
+        return into
 
     def repair(self, messages: list[Message], *, loading: bool = False) -> list[Message]:
         """Join what two neighbours of one role say; the first one's dict survives, changed in place."""
@@ -154,19 +241,23 @@ class World:
                 old, new = last["content"], message["content"]
                 last["content"] = f"{old}\n\n{new}" if old and new else old or new
                 last.pop("api_content", None)
-                last["said"] = [*last["said"], *message["said"]]
-                if self.named and message.get("message_uid"):
-                    last["_absorbed_message_uids"] = [*last.get("_absorbed_message_uids", []), message["message_uid"]]
+                last.said = [*last.said, *message.said]
+                self._absorb(last, message)
             elif last is not None and texts and loading and last["role"] == message["role"] == "assistant":
                 parts = [part for part in (last["content"].strip(), message["content"].strip()) if part]
                 last["content"] = "\n".join(parts)
-                last["tool_calls"] = [*last.get("tool_calls", []), *message.get("tool_calls", [])]
-                last["said"] = [*last["said"], *message["said"]]
-                if self.named:
-                    last["_absorbed_message_uids"] = [*last.get("_absorbed_message_uids", []), message["message_uid"]]
+                calls = [*last.get("tool_calls", []), *message.get("tool_calls", [])]
+                if calls:
+                    last["tool_calls"] = calls
+                last.said = [*last.said, *message.said]
+                self._absorb(last, message)
             else:
                 done.append(message)
         return done
+
+    def _absorb(self, last: Message, message: Message) -> None:
+        if self.named and message.get("message_uid"):
+            last["_absorbed_message_uids"] = [*last.get("_absorbed_message_uids", []), message["message_uid"]]
 
     def _may_join(self, last: Message) -> bool:
         return not (self.named and (last.get("display_kind") == "steer" or SUMMARY[:20] in last["content"]))
@@ -174,10 +265,10 @@ class World:
     def shown(self, messages: list[Message]) -> list[Message]:
         """What a hook is passed: on A the live messages, on B copies where a secret is masked, each time perhaps in another way."""
         for message in messages:
-            before = bool(message["said"]) and message["said"][0].seen
-            for said in message["said"]:
+            before = bool(message.said) and message.said[0].seen
+            for said in message.said:
                 if not said.seen:
-                    said.loose = (before and said.text in message.get("hung", ())) or self._overtaken(said)
+                    said.loose = (before and said.text in message.hung) or self._overtaken(said)
                 said.seen = True
         if not self.named:
             return messages
@@ -199,45 +290,55 @@ class World:
         text = message["content"]
         calls = message.get("tool_calls")
         if isinstance(text, str) and "sk-" in text:
-            message = {**message, "content": self.mask(text)}
+            message = Message({**message, "content": self.mask(text)}, message.said)
         if calls and any("sk-" in call["function"]["arguments"] for call in calls):
             calls = copy.deepcopy(calls)
             for call in calls:  # a mask eats up to the end of a word: what is left is no JSON
                 call["function"]["arguments"] = re.sub(r'sk-\w+"?\}?', "***", call["function"]["arguments"])
-            message = {**message, "tool_calls": calls}
+            message = Message({**message, "tool_calls": calls}, message.said)
         return message
 
 
 class Agent:
-    """One agent of the host, with its provider: the live list, and the hooks as the host calls them."""
+    """One agent of the host, with its provider: the live list, and the hooks as the host calls them.
+
+    ``live``: the conversation as the user's window has it; ``last``: the agent's own ``_session_messages``,
+    empty in a new one, and else the list of its last turn (A 0.19.0, run_agent.py, ``_persist_session``).
+    """
 
     def __init__(self, world: World, session: str, history: list[Message]) -> None:
         self.world = world
         self.session = session
         self.live = history
+        self.last: list[Message] = []
         self.waiting: list[tuple[list[Message], str]] = []
-        self.capture = Capture(world.store, session=session)
+        more = {"parents": lambda name: world.parents.get(name, "")} if _TELLS_PARENTS and world.witness else {}
+        self.capture = Capture(world.store, session=session, **more)
         self.capture.initialized()
         self.dead = False
+        self.calls = 0
 
     # -- the host's own work
 
     def turn(self, turn: Turn) -> None:
         world = self.world
-        flat = _flat(turn.text)
-        user: Message = {"role": "user", "content": copy.deepcopy(turn.text)}
-        truth = world.say("user", _as_logged(turn.text), self.session)
-        user["said"] = [truth]
+        told = flat(turn.text)
+        user = Message({"role": "user", "content": copy.deepcopy(turn.text)})
         if world.named:
-            user["timestamp"] = world.store.now().timestamp()
+            user["timestamp"] = world.clock()
+        if not turn.made:
+            user.said = [world.say("user", as_logged(turn.text), self.session)]
+        elif world.named:
+            user["display_kind"] = "hidden"
         self.live = [*self.live, user]
         if turn.preflight:
             self.compress()
         # Host A announces a message with a picture without a word of it.
-        told = flat if world.named or isinstance(turn.text, str) else ""
-        truth.seen = truth.seen or bool(told)
-        truth.untold = not told
-        self.capture.turn_started(world.mask(told) if world.named else told)
+        announced = told if world.named or isinstance(turn.text, str) else ""
+        for truth in user.said:
+            truth.seen = truth.seen or bool(announced)
+            truth.untold = not announced
+        self.capture.turn_started(world.mask(announced) if world.named else announced)
         if turn.end == "die_unsaved":
             self.crash()
             return
@@ -245,6 +346,7 @@ class Agent:
             user["content"].append({"type": "text", "text": f"<memory-context>\n{NOTE}\n\nVIEW\n</memory-context>"})
         elif isinstance(turn.text, str):
             user["api_content"] = f"{turn.text}\n\n<memory-context>\n{NOTE}\n\nVIEW\n</memory-context>"
+        world.passes(world.lag())
         self.save()
         self.live = world.repair(self.live)
         self.flush()
@@ -253,34 +355,54 @@ class Agent:
         self.calls = 0
         for step in turn.steps:
             self.step(step)
-        self.finish(turn, flat)
+        for content in turn.odd:
+            self.live.append(Message({"role": "user", "content": content}))
+        self.finish(turn, told)
 
     def step(self, step: Step) -> None:
         world, number = self.world, self.world.number()
+        world.passes(1)
         call = {"unique": f"call_{number}", "counted": f"call_{self.calls}", "equal": f"call_{step.tool}"}[world.calls]
         number = 0 if world.calls == "equal" else number
         self.calls += 1
         arguments = f'{{"n": {number}, "key": "sk-key{number}"}}'
-        message: Message = {
-            "role": "assistant",
-            "content": step.talk,
-            "reasoning": "thinking",
-            "tool_calls": [{"id": call, "type": "function", "function": {"name": step.tool, "arguments": arguments}}],
-            "said": [],
-        }
+        message = Message(
+            {
+                "role": "assistant",
+                "content": step.talk,
+                "reasoning": "thinking",
+                "tool_calls": [{"id": call, "type": "function", "function": {"name": step.tool, "arguments": arguments}}],
+            }
+        )
         if step.talk:
-            message["said"].append(world.say("talk", step.talk, self.session))
-        message["said"].append(world.say("tool", f"{step.tool} {arguments}", self.session))
+            message.said.append(world.say("talk", step.talk, self.session))
+        asked = world.say("tool", f"{step.tool} {arguments}", self.session)
+        message.said.append(asked)
+        self.reports(step.reports, number, asked)
         output = f'{{"output": "result {number}"}}'
         logged = f"({step.tool}: shown from memory)" if step.tool.startswith("optchat_") else output
-        result: Message = {"role": "tool", "name": step.tool, "tool_name": step.tool, "content": output, "tool_call_id": call}
-        result["said"] = [world.say("echo", logged, self.session)]
-        self.live += [message, result]
+        result = Message(
+            {"role": "tool", "name": step.tool, "tool_name": step.tool, "content": output, "tool_call_id": call},
+            [world.say("echo", logged, self.session)],
+        )
+        self.live = [*self.live, message, result]
         self.save()
         if step.steer:
             self.steer(step.steer)
         if step.compress:
             self.compress()
+
+    def reports(self, count: int, number: int, asked: Said) -> None:
+        """What subagents report, told from another thread while the turn runs, and before any list shows who asked for it.
+
+        Host A 0.19.0, tools/delegate_tool.py: ``on_delegation`` once for each child when all are done.
+        """
+        delegated = getattr(self.capture, "delegated", None)
+        for child in range(count if delegated is not None else 0):
+            task, result = f"task {number}.{child}", f"report {number}.{child}"
+            said = self.world.say("work", f"{task}\n\n{result}", self.session, seen=True)
+            said.after = asked
+            delegated(task, result)
 
     def steer(self, text: str) -> None:
         """A message into the running turn: A hangs it on the last tool's result of the list, and never saves it."""
@@ -291,19 +413,20 @@ class Agent:
         if world.named:
             if self.live[-1]["role"] != "tool":
                 return
-            row: Message = {"role": "user", "content": f"{STEER_B}\n{text}\n{STEER_END}", "display_kind": "steer"}
-            row["said"] = [world.say("steer", text, self.session)]
-            self.live.append(row)
+            row = Message({"role": "user", "content": f"{STEER_B}\n{text}\n{STEER_END}", "display_kind": "steer"})
+            row.said = [world.say("steer", text, self.session)]
+            self.live = [*self.live, row]
             self.save()
-        elif self.live[-1] is last or all(said.seen for said in last["said"]):
+        elif self.live[-1] is last or all(said.seen for said in last.said):
             # On the result of an unfinished turn no hook has shown, nothing would tell which of the two turns it went into.
             last["content"] = f"{last['content']}\n\n{STEER_A}\n{text}\n{STEER_END}"
-            last["said"] = [*last["said"], world.say("steer", text, self.session)]
+            last.said = [*last.said, world.say("steer", text, self.session)]
             if self.live[-1] is last:
-                last["hung"] = [*last.get("hung", ()), text]
+                last.hung = (*last.hung, text)
 
-    def finish(self, turn: Turn, flat: str) -> None:
+    def finish(self, turn: Turn, told: str) -> None:
         world = self.world
+        world.passes(1)
         if turn.end == "die":
             self.crash()
             return
@@ -311,85 +434,68 @@ class Agent:
             if self.live[-1]["role"] == "tool" or (world.named and self.live[-1].get("display_kind") == "steer"):
                 text = "Operation interrupted." if turn.end == "interrupt" else "Operation interrupted: handling API error (HTTP 400)."
                 kind = {"display_kind": "hidden"} if world.named else {}
-                self.live.append({"role": "assistant", "content": "" if world.named else text, "said": [], **kind})
+                self._add({"role": "assistant", "content": "" if world.named else text, **kind})
             elif world.named:
                 text = FAILED_PART if turn.steps else FAILED
-                self.live.append({"role": "assistant", "content": text, "display_kind": "failed_turn", "said": []})
+                self._add({"role": "assistant", "content": text, "display_kind": "failed_turn"})
             self.save()
             return
         if turn.end == "empty":
-            self.live.append({"role": "assistant", "content": "(empty)", "said": []})
+            self._add({"role": "assistant", "content": "(empty)"})
         else:
-            said = [world.say("talk", turn.answer, self.session)]
-            self.live.append({"role": "assistant", "content": turn.answer, "finish_reason": "stop", "said": said})
+            said = world.say("talk", turn.answer, self.session)
+            self._add({"role": "assistant", "content": turn.answer, "finish_reason": "stop"}, said)
         self.save()
         if turn.end == "partial":
             return
         if turn.end == "die_answered":
             self.crash()
             return
-        content = f"{flat}\n<memory-context>\n{NOTE}\n\nVIEW\n</memory-context>" if world.named and isinstance(turn.text, list) else flat
-        self.waiting.append((self.live, content))
+        block = f"{told}\n<memory-context>\n{NOTE}\n\nVIEW\n</memory-context>"
+        self.waiting.append((self.live, block if world.named and isinstance(turn.text, list) else told))
         if not turn.late:
             self.flush()
 
+    def _add(self, keys: dict[str, Any], *said: Said) -> None:
+        self.live = [*self.live, Message(keys, said)]
+
     def save(self) -> None:
-        """Append what the database does not have; on B every message gets its id with its first row."""
+        """Append what the database does not have; on B every message gets its id with its first row.
+
+        The marks of what is saved are set here, also on what came out of the database
+        (A 0.19.0, run_agent.py, ``_flush_messages_to_session_db_unlocked``).
+        """
+        self.last = self.live
         rows = self.world.rows[self.session]
         for message in self.live:
-            if message.get("saved"):
+            message["_db_persisted"] = True
+            if message.saved:
                 continue
-            message["_db_persisted"] = message["saved"] = True
-            number = self.world.number()
+            message.saved = True
             if self.world.named:
-                message.setdefault("message_uid", f"{number:032x}")
-                message.setdefault("timestamp", self.world.store.now().timestamp())
-            row = {k: copy.deepcopy(v) for k, v in message.items() if k not in ("said", "saved", "hung", "_db_persisted", "api_content")}
-            row["content"] = _saved(message["content"])
-            rows.append(row | {"said": list(message["said"]), "active": True, "timestamp": message.get("timestamp", self.world.store.now().timestamp())})
+                message.setdefault("message_uid", f"{self.world.number():032x}")
+                message.setdefault("timestamp", self.world.clock())
+            rows.append(stored(message, self.world.clock()))
 
     def compress(self) -> None:
         """Hooks, then head, summary and tail: new dicts all, and the database's rows replaced."""
-        world, keep = self.world, self.world.keep
+        world = self.world
         self.capture.list_seen(world.shown(self.live))
-        last_user = max((k for k, m in enumerate(self.live) if m["role"] == "user"), default=0)
-        start = min(len(self.live) - keep, last_user)
-        while start > 0 and self.live[start]["role"] == "tool":
-            start -= 1
-        if start <= 3 + 1:
+        start = tail_start(self.live, world.keep)
+        if start is None:
             return
         self.capture.ended(world.shown(self.live))
-        self._replace(start)
-        old = self.session
+        self.live = compressed(self.live, start)
+        old, last = self.session, self.last
         if world.rotate:
-            self.session = world.new_session(world.families[old])
+            self.session = world.renaming(old)
         else:
             for row in world.rows[old]:
-                row["active"] = False
+                row.active = False
         self.save()
+        # Between turns host A keeps the list of the last turn as the agent's own (0.19.0, cli.py, _manual_compress).
+        self.last = last
         self.capture.switched(self.session, parent=old, reset=False, reason="compression")
-
-    def _replace(self, start: int) -> None:
-        fresh = [{k: copy.deepcopy(v) if k != "said" else v for k, v in m.items() if k not in ("_db_persisted", "saved")} for m in self.live]
-        head, tail = fresh[:3], fresh[start:]
-        for message in (*head, *tail[:-2]):
-            if message["role"] == "tool":
-                message["content"] = CLEARED
-        roles = (head[-1]["role"], tail[0]["role"])
-        summary = {"role": "", "content": f"{SUMMARY}\n\n{SUMMARY_END}", "_compressed_summary": True, "said": []}
-        summary["role"] = "user" if roles[0] in ("assistant", "tool") else "assistant"
-        if summary["role"] == roles[1]:
-            flipped = "assistant" if summary["role"] == "user" else "user"
-            if flipped != roles[0]:
-                summary["role"] = flipped
-            else:
-                text = _text(tail[0]["content"])
-                tail[0]["content"] = f"{PRIOR}\n{text}\n\n{PRIOR_END}\n\n{SUMMARY}\n\n{SUMMARY_END}"
-                tail[0]["_compressed_summary"] = True
-                tail[0].pop("api_content", None)
-                self.live = [*head, *tail]
-                return
-        self.live = [*head, summary, *tail]
 
     # -- the hooks around it
 
@@ -400,53 +506,96 @@ class Agent:
             world = self.world
             self.capture.turn_ended(world.shown(messages), world.mask(content) if world.named else content)
 
-    def undo(self, turns: int = 1) -> None:
-        self.flush()
-        users = [k for k, message in enumerate(self.live) if message["role"] == "user"]
-        if not users:
+    def undo(self, turns: int = 1, *, late: bool = False) -> None:
+        """Turns are taken back. ``late``: the hook of the last one is still waiting, as this one's does not."""
+        if not late:
+            self.flush()
+        if not self._cut(turns):
             return
-        self.live = self.live[: users[-min(turns, len(users))]]
         rows = self.world.rows[self.session]
-        saved = [k for k, row in enumerate(rows) if row["active"] and row["role"] == "user"]
+        saved = [k for k, row in enumerate(rows) if row.active and self._counts(row.message)]
         for row in rows[saved[-min(turns, len(saved))] :] if saved else []:
-            row["active"] = False
+            row.active = False
         self.world.say("note", UNDO_NOTE, self.session, seen=True)
         self.capture.switched(self.session, rewound=True)
 
+    def retry(self, turn: Turn | None = None) -> None:
+        """The last message is sent again, or another in its place (``turn``): no hook tells that it was taken back.
+
+        Host A cuts its list and leaves the database as it is (0.19.0, cli.py, ``retry_last``); host B rewinds
+        that as well (0.22.2, hermes_cli/cli_session_mixin.py, ``retry_last``).
+        """
+        self.flush()
+        users = [message for message in self.live if self._counts(message)]
+        if not users or not isinstance(users[-1]["content"], str) or SUMMARY[:20] in users[-1]["content"]:
+            return
+        text = users[-1]["content"]
+        self._cut(1)
+        if self.world.named:
+            rows = self.world.rows[self.session]
+            saved = [k for k, row in enumerate(rows) if row.active and self._counts(row.message)]
+            for row in rows[saved[-1] :] if saved else []:
+                row.active = False
+            text = text.strip()
+        self.turn(turn or Turn(text, answer="again"))
+
+    def _cut(self, turns: int) -> bool:
+        users = [k for k, message in enumerate(self.live) if self._counts(message)]
+        if not users:
+            return False
+        self.live = self.live[: users[-min(turns, len(users))]]
+        if self.world.named:
+            self.last = self.live  # B 0.22.2, hermes_cli/cli_session_mixin.py, _publish_truncated_history; A does not
+        return True
+
+    def _counts(self, message: Message) -> bool:
+        """Whether a row is a turn of the user's: on A every row of that role, on B none the host made."""
+        return message["role"] == "user" and not (self.world.named and message.get("display_kind"))
+
     def new(self) -> None:
+        """``/new``, ``/clear``: another list; the agent's own stays the old one's until a turn (A 0.19.0, cli.py, ``new_session``)."""
         self.flush()
         old = self.session
-        self.capture.ended(self.world.shown(self.live))
+        if self.live:
+            self.capture.ended(self.world.shown(list(self.live)))
         self.session, self.live = self.world.new_session(), []
         self.capture.switched(self.session, parent=old, reset=True, reason="new_session")
 
     def branch(self) -> str:
         """The conversation goes on in a copy; the old session is left as it is."""
         self.flush()
-        world, old = self.world, self.session
-        self.session = world.new_session(world.families[old])
-        world.branches[self.session] = world.branches[old] = True
-        world.rows[self.session] = [dict(row) for row in world.rows[old] if row["active"]]
-        self.live = [dict(message) for message in self.live]
+        old = self.session
+        self._keep()
+        self.session = self.world.copy(old, self.live, uids=True)
         self.capture.switched(self.session, parent=old, reset=False, reason="branch")
         return old
 
     def resume(self, session: str, *, joined: bool = False) -> None:
-        """The same agent opens another session."""
+        """The same agent opens another session: no list is shown (A 0.19.0, hermes_cli/cli_commands_mixin.py, _handle_resume_command)."""
+        if session == self.session:
+            return
         self.flush()
         old = self.session
-        self.capture.ended(self.world.shown(self.live))
+        self._keep()
         self.session, self.live = session, self.world.load(session, joined=joined)
         self.capture.switched(session, parent=old, reset=False, reason="resume")
 
-    def exit(self) -> None:
+    def _keep(self) -> None:
+        """Save what is not saved, and leave the agent's own list as it is."""
+        last = self.last
+        self.save()
+        self.last = last
+
+    def exit(self, *, own: bool = False) -> None:
+        """The end; ``own``: the agent's own list is handed, which may be another session's or empty (A 0.19.0, cli.py,
+        ``_run_cleanup``)."""
         self.flush()
-        self.capture.ended(self.world.shown(self.live))
+        self.capture.ended(self.world.shown(self.last if own else self.live))
         self.capture.shutdown()
 
-    def exit_unordered(self) -> None:
+    def exit_unordered(self, *, own: bool = False) -> None:
         """A one-shot process: nothing orders the end of the session after the hook of its last turn."""
-        self.capture.ended(self.world.shown(self.live))
+        self.capture.ended(self.world.shown(self.last if own else self.live))
         self.flush()
         self.capture.shutdown()
 
@@ -455,27 +604,39 @@ class Agent:
         self.waiting.clear()
         self.dead = True
 
-
-def _flat(text: str | list[dict[str, Any]]) -> str:
-    return text if isinstance(text, str) else "\n".join(part["text"] for part in text if part["type"] == "text")
-
-
-def _text(content: Any) -> str:
-    return content if isinstance(content, str) else _flat(content)
+    def vanish(self) -> None:
+        """Thrown away without a word, as a gateway does at a branch (A 0.19.0, gateway/run.py, ``_evict_cached_agent``)."""
+        self.flush()
+        self.dead = True
 
 
-def _saved(content: Any) -> Any:
-    """A database of text: pictures leave a word behind, and the host's memory block is not kept."""
-    if isinstance(content, str):
-        return content
-    parts = [part["text"] if part["type"] == "text" else "[screenshot]" for part in content]
-    return "\n".join(part for part in parts if "memory-context" not in part)
+def tail_start(messages: list[Message], keep: int) -> int | None:
+    """Where a compression begins to keep; None where there is nothing to compress."""
+    last_user = max((k for k, m in enumerate(messages) if m["role"] == "user"), default=0)
+    start = min(len(messages) - keep, last_user)
+    while start > 0 and messages[start]["role"] == "tool":
+        start -= 1
+    return None if start <= 3 + 1 else start
 
 
-def _as_logged(text: str | list[dict[str, Any]]) -> str:
-    return text if isinstance(text, str) else "\n".join(part["text"] if part["type"] == "text" else PNG_MARK for part in text)
-
-
-def picture(text: str) -> list[dict[str, Any]]:
-    """A message with a text and a picture."""
-    return [{"type": "text", "text": text}, {"type": "image_url", "image_url": {"url": PNG_URL}}]
+def compressed(messages: list[Message], start: int) -> list[Message]:
+    """Head, summary and tail; the summary joins the tail's first message where it would stand beside its like."""
+    fresh = [message.copied(without=("_db_persisted",)) for message in messages]
+    head, tail = fresh[:3], fresh[start:]
+    for message in (*head, *tail[:-2]):
+        if message["role"] == "tool":
+            message["content"] = CLEARED
+    roles = (head[-1]["role"], tail[0]["role"])
+    summary = Message({"role": "", "content": f"{SUMMARY}\n\n{SUMMARY_END}", "_compressed_summary": True})
+    summary["role"] = "user" if roles[0] in ("assistant", "tool") else "assistant"
+    if summary["role"] == roles[1]:
+        flipped = "assistant" if summary["role"] == "user" else "user"
+        if flipped != roles[0]:
+            summary["role"] = flipped
+        else:
+            text = flat(tail[0]["content"])
+            tail[0]["content"] = f"{PRIOR}\n{text}\n\n{PRIOR_END}\n\n{SUMMARY}\n\n{SUMMARY_END}"
+            tail[0]["_compressed_summary"] = True
+            tail[0].pop("api_content", None)
+            return [*head, *tail]
+    return [*head, summary, *tail]

@@ -47,7 +47,7 @@ def ready_of(index):
 
 
 def message_rows(first, count):
-    return [MessageRow(id_, Spot("2026-05-01.jsonl", id_ * 10, 9), 40, "", "") for id_ in range(first, first + count)]
+    return [MessageRow(id_, Spot("2026-05-01.jsonl", id_ * 10, 9), 40, "") for id_ in range(first, first + count)]
 
 
 def node_rows(places):
@@ -262,8 +262,8 @@ def test_the_first_line_of_a_message_counts_unless_it_was_lost(tmp_path):
     index = Index(tmp_path / "index.sqlite")
     with index.transaction():
         index.wipe()
-        index.add_messages([MessageRow(0, None, 64, "", ""), *message_rows(1, 1)], "main")
-        index.add_messages([MessageRow(0, Spot("2026-05-02.jsonl", 1, 1), 900, "", "u"), MessageRow(1, Spot("2026-05-02.jsonl", 2, 2), 900, "", "")], "main")
+        index.add_messages([MessageRow(0, None, 64, ""), *message_rows(1, 1)], "main")
+        index.add_messages([MessageRow(0, Spot("2026-05-02.jsonl", 1, 1), 900, "", ("u",)), MessageRow(1, Spot("2026-05-02.jsonl", 2, 2), 900, "")], "main")
     assert index.message_spots(0, 2) == [(0, Spot("2026-05-02.jsonl", 1, 1)), (1, Spot("2026-05-01.jsonl", 10, 9))]
     assert [ready.source_bytes for ready in index.ready(9)] == [900, 40]
     assert index.id_of("u") == 0

@@ -293,23 +293,11 @@ def test_a_delegation_is_work_and_a_memory_write_is_a_note(begin):
     provider.on_memory_write("replace", "memory", "tea", {"old_text": "coffee"})
     provider.on_memory_write("remove", "memory", "", {"previous_content": "old thing"})
 
-    said = [(entry.kind, entry.text) for entry in FakeMemory.opened[0].recorded]
-    assert said[0] == ("work", "count to three\n\n1 2 3")
-    assert said[1] == ("note", "added to the notes about the user: likes tea")
-    assert "coffee" in said[2][1]
-    assert said[3] == ("note", "struck from the notes to memory: old thing")
-    assert {entry.session for entry in FakeMemory.opened[0].recorded} == {"s1"}
-
-
-def test_a_note_that_could_not_be_written_is_written_with_the_turn(begin):
-    provider = begin()
-    FakeMemory.failing = StoreError("locked")
-    provider.on_memory_write("add", "user", "likes tea")
-    FakeMemory.failing = None
-
-    provider.sync_turn("a", "b", messages=[])
-
-    assert [entry.text for entry in FakeMemory.opened[0].recorded] == ["added to the notes about the user: likes tea"]
+    calls = [(name, args) for name, args, _ in provider._session.capture().calls[1:]]
+    assert calls[0] == ("delegated", ("count to three", "1 2 3"))
+    assert calls[1] == ("noted", ("added to the notes about the user: likes tea", "likes tea"))
+    assert "coffee" in calls[2][1][0]
+    assert calls[3][1][0] == "struck from the notes to memory: old thing"
 
 
 def test_the_compressor_gets_the_lines_of_what_has_come_since_the_last_compression(begin):

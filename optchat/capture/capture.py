@@ -13,23 +13,24 @@ from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from ..core.drafts import NEAR_S, Draft, seconds
-from ..core.errors import StoreError
+from ..core.errors import OptchatError, StoreError
 from ..core.hostlist import STEER
 from ..core.hosttext import alike, canon, likeness, told
-from ..core.known import Known
+from ..core.known import UNDO_NOTE, Known
 from ..core.reader import Reader
 from ..core.records import clean
 from ..core.transcript import EARLY, Addition, Footing, Plan, Turn, reconcile, unshown
+from .origin import find_origin
 from .store import Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ..core.hostlist import Item
     from ..core.records import Entry
+    from .origin import Origin
     from .store import CaptureStore
 
-UNDO_NOTE: Final = "(the user took back what was said last: /undo)"
 OVERDUE: Final = timedelta(days=1)
 """A session whose process died usually comes back within the day, and then its list shows what became of the turn."""
 
@@ -37,6 +38,10 @@ _RETRIES_MAX: Final = 20
 """Times a batch is tried anew because other processes have written into its session meanwhile; the list is compared again each time."""
 _TURNS_KEPT: Final = 64
 """The newest turns begun that are remembered here; the disk knows all that are open."""
+_ASKED_FOR: Final = 32
+"""Messages at either end of a list whose words are looked up to find out where it comes from."""
+_LEFT_KEPT: Final = 8
+"""Sessions an agent has left that are remembered, the last ones."""
 _CONTINUES: Final = ("compression", "branch", "")
 """Reasons of a switch to a session that goes on from its parent. A resumed session has only come after it."""
 
@@ -73,11 +78,22 @@ class _Early:
 class Capture:
     """Captures the session of one agent."""
 
-    def __init__(self, store: CaptureStore, *, session: str, platform: str = "", owner: str = "") -> None:
+    def __init__(
+        self,
+        store: CaptureStore,
+        *,
+        session: str,
+        platform: str = "",
+        owner: str = "",
+        parent_of: Callable[[str], str] | None = None,
+    ) -> None:
+        """``parent_of``: which session the host says another came from, "" where it does not."""
         self.session = clean(session)  # as it comes back from the disk, or nothing would be known of it
         self.platform = platform
         self.owner = owner or uuid4().hex[:12]
         self._store = store
+        self._parent_of = parent_of or (lambda _session: "")
+        self._left: list[str] = []  # sessions this agent was in before
         self._reader = Reader()
         self._known = Known()
         self._footing: Footing | None = None
@@ -86,11 +102,13 @@ class Capture:
         self._gap = ""
         self._adopted: set[str] = set()
         self._rewound = False
+        self._seen_to = -1
         self._lock = threading.RLock()
         # Separate from the lock above, which may be held for seconds while a batch waits for the disk: a turn must not.
         self._turns_lock = threading.Lock()
         self._turns: list[_Begun] = []
         self._early: _Early | None = None
+        self._unkept: list[Draft] = []
 
     # -- what the host tells
 
@@ -99,6 +117,9 @@ class Capture:
         with self._lock:
             self._refresh()
             self._adopt()
+            # What was answered the host has saved; what was not may be gone from its list.
+            shown = reversed(self._known.shown(self.session))
+            self._seen_to = next((record.id for record in shown if not record.said), -1)
             for draft in self._store.overdue(self._store.now() - OVERDUE):
                 if draft.token not in self._adopted:
                     self._write_down(draft.session, [draft])
@@ -126,6 +147,14 @@ class Capture:
                 if turn.over:
                     self._write_down(session, [replace(draft, text=None)])
 
+    def delegated(self, task: str, result: str) -> None:
+        """A subagent has reported. Waits for nobody."""
+        self._put_aside("work", f"{task}\n\n{result}", result.strip() or task.strip())
+
+    def noted(self, text: str, content: str) -> None:
+        """The host's memory tool has put down, replaced or struck ``content``. Waits for nobody."""
+        self._put_aside("note", text, content.strip())
+
     def turn_ended(self, messages: Sequence[object], user_content: str | None = None, author: str = "") -> None:
         """The turn is over; ``messages`` is the host's whole list, ``user_content`` what opened the turn."""
         with self._lock:
@@ -136,7 +165,11 @@ class Capture:
             self._take(items, turn, author=author)
             if turn is not None:
                 with self._turns_lock:
-                    turn.over = True
+                    # The hooks after turns come in the order of the turns: an older one that was
+                    # broken off gets no list any more, and must not be taken for a younger one
+                    # with the same words.
+                    for older in self._turns[: self._turns.index(turn) + 1]:
+                        older.over = True
 
     def list_seen(self, messages: Sequence[object]) -> None:
         """The host shows its list at some other moment, perhaps in the middle of a turn, perhaps before it has announced one."""
@@ -166,6 +199,9 @@ class Capture:
                 self._store.fork(new_session, parent, turns, whole=reason == "compression")
             else:
                 self._give_up()
+            if old in self._left:
+                self._left.remove(old)
+            self._left = [*self._left[-_LEFT_KEPT:], old]
             with self._turns_lock:
                 self.session = new_session
                 if not goes_on:  # no list of the other session can belong to them
@@ -173,6 +209,7 @@ class Capture:
                     self._early = None
             self._mark, self._rewound = None, False
             self._refresh()
+            self._seen_to = -1
             self._adopt()
 
     def shutdown(self) -> None:
@@ -182,6 +219,32 @@ class Capture:
             self._reader.forget()
 
     # -- inside
+
+    def _put_aside(self, kind: str, text: str, clue: str) -> None:
+        """Keep what stands in no list until a list shows where it belongs.
+
+        Logged at once it would stand before the very request it came of: the messages of a turn
+        are logged when the turn is over.
+        """
+        with self._turns_lock:
+            session = self.session
+        token, date = uuid4().hex[:16], self._date()
+        draft = Draft(token, session, text, date, owner=self.owner, kind=kind, aside=True, clue=clue)
+        self._unkept.append(draft)
+        self._keep_asides()
+
+    def _keep_asides(self) -> None:
+        """Write down what is put aside; what the disk does not take is tried again with the turn."""
+        with self._turns_lock:
+            unkept, self._unkept = self._unkept, []
+        while unkept:
+            try:
+                self._store.begin(unkept[0])
+            except OptchatError:
+                with self._turns_lock:
+                    self._unkept = unkept + self._unkept
+                raise
+            unkept.pop(0)
 
     def _turn_of(self, items: Sequence[Item], user_content: str | None) -> _Begun | None:
         """Which of our turns a list belongs to: its hook may come late, when the next turn has begun."""
@@ -255,6 +318,7 @@ class Capture:
 
     def _take(self, items: Sequence[Item], turn: _Begun | None, author: str = "") -> None:
         """Log what a list has and the log lacks."""
+        self._keep_asides()
         sure, spare, likely = turn is not None, "", False
         token = turn.token if turn is not None else ""
         if turn is None:
@@ -267,13 +331,21 @@ class Capture:
             self._refresh()
             drafts = self._open(before=token if sure else "")
             facts = self._facts(token, sure=sure, spare=spare, author=author)
-            facts.rewound = facts.rewound or any(draft.kind == "note" for draft in drafts)
+            facts.rewound = facts.rewound or any(draft.text == UNDO_NOTE and draft.kind == "note" for draft in drafts)
             # A message that ends a list may be one whose turn is not announced yet; one that something follows is the newest turn's.
             facts.likely = likely and (facts.rewound or (bool(items) and (items[-1].steer or not items[-1].said)))
             plan = reconcile(items, self._known, drafts, facts)
-            self._footing = plan.footing
+            session, mark = self.session, self._mark
+            origin = self._origin_of(items, plan, facts, drafts) if plan.strangers else None
+            if origin is not None and origin.copy is not None:
+                fork = origin.copy
+                self._store.fork(fork.child, fork.parent, [*fork.turns], whole=False, at=fork.at)
+                continue
+            if origin is not None and origin.plan is not None:
+                plan, session, mark = origin.plan, origin.session, origin.mark
+            self._footing = plan.footing if session == self.session else None
             batch = self._batch(plan)
-            if not batch or self._store.commit(self.session, batch, self._mark):
+            if not batch or self._store.commit(session, batch, mark):
                 break
         else:
             raise StoreError("cannot log a turn: other processes keep writing to its session", hint="It is logged with the next turn")
@@ -282,6 +354,34 @@ class Capture:
                 self._early = _Early(spare, plan.early.canon, plan.early.parts)
         if sure:
             self._rewound = False
+        self._refresh()
+        self._seen_to = self._last_shown(items)
+
+    def _last_shown(self, items: Sequence[Item]) -> int:
+        """The logged message that a list ends with; -1 if it is none."""
+        last = next((item for item in reversed(items) if not item.steer), None)
+        if last is None or last.kind == "gap":
+            return self._seen_to
+        shown = reversed(self._known.shown(self.session))
+        keys = {last.key, f"said|{last.canon}"} if last.said else {last.key}
+        return next((record.id for record in shown if record.key in keys), self._seen_to)
+
+    def _origin_of(
+        self, items: Sequence[Item], plan: Plan, facts: Turn, drafts: Sequence[Draft]
+    ) -> Origin | None:
+        """Which other session a list comes from, of those that hold what nobody has announced."""
+        uids = [addition.entry.uid for addition in plan.additions if addition.entry.uid]
+        texts = [entry.text for entry in plan.strangers]
+        found = self._store.sessions_with(uids, [*texts[:_ASKED_FOR], *texts[-_ASKED_FOR:]])
+        candidates = dict.fromkeys([*reversed(self._left), *self._parents(), *found])
+        return find_origin(self._store, items, plan, facts, drafts, candidates=candidates)
+
+    def _parents(self) -> Iterator[str]:
+        """The sessions the host says this one came from, the nearest first."""
+        session, seen = self.session, {self.session}
+        while (session := self._parent_of(session)) and session not in seen:
+            seen.add(session)
+            yield session
 
     def _facts(self, token: str, *, sure: bool, spare: str = "", author: str = "") -> Turn:
         with self._turns_lock:
@@ -296,6 +396,7 @@ class Capture:
             author=author,
             waiting=waiting,
             footing=self._footing,
+            seen_to=self._seen_to,
         )
 
     def _open(self, before: str = "") -> list[Draft]:
@@ -304,11 +405,15 @@ class Capture:
         drafts = [d for d in drafts if d.owner == self.owner or self._known.reaches(self.session, d.session, d.token)]
         for draft in drafts:
             draft.mine = draft.owner == self.owner
-            draft.foreign = not draft.mine and draft.token not in self._adopted
+            # No list is awaited for the note of an undo, so that whoever is next may write it down.
+            is_undo = draft.kind == "note" and not draft.aside
+            draft.foreign = not (draft.mine or is_undo or draft.token in self._adopted)
         # What was found open when the session was opened is older than what was begun here, though a clock may say otherwise.
         drafts.sort(key=lambda draft: draft.token not in self._adopted)
         at = next((k for k, draft in enumerate(drafts) if draft.token == before), None)
-        return drafts if at is None else drafts[: at + 1]
+        if at is None:
+            return drafts
+        return drafts[: at + 1] + [draft for draft in drafts[at + 1 :] if draft.aside]
 
     def _adopt(self) -> None:
         """Take charge of what others have begun in this session: when it is opened anew, they are gone or idle."""
@@ -317,7 +422,8 @@ class Capture:
 
     def _batch(self, plan: Plan) -> Batch:
         gap = plan.gap if plan.gap != self._gap else ""
-        return Batch([self._dated(addition) for addition in plan.additions], plan.binds, gap=gap)
+        entries = [self._dated(addition) for addition in plan.additions]
+        return Batch(entries, plan.binds, plan.settled, gap)
 
     def _dated(self, addition: Addition) -> Entry:
         entry = addition.entry
@@ -345,6 +451,7 @@ class Capture:
 
     def _give_up(self) -> None:
         """Write down the turns that are ours and that no list has shown, also those that came along from an older session."""
+        self._keep_asides()
         self._refresh()
         self._write_down(self.session, [draft for draft in self._open() if not draft.foreign])
 

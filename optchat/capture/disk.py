@@ -14,11 +14,13 @@ from ..core.errors import LockTimeoutError
 from ..core.known import Fork
 from ..core.records import clean
 from ..core.transcript import Bind
+from ..storage.loader import said_name
 from .store import News
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ..storage.index import Index
     from ..storage.notes import NoteLog
     from ..storage.store import Store
     from .store import Batch
@@ -53,13 +55,36 @@ class DiskStore:
 
     def begin(self, draft: Draft) -> None:
         """Keep a turn that has begun; durable when this returns. Waits for no other process."""
-        fields = {"token": draft.token, "text": draft.text, "date": draft.date, "author": draft.author, "owner": draft.owner}
+        names = ("token", "text", "date", "author", "owner")
+        fields = {name: getattr(draft, name) for name in names}
+        if draft.aside:
+            fields |= {"aside": True, "clue": draft.clue}
         self._notes.jot({"type": "draft", "session": draft.session, "kind": draft.kind} | fields)
 
-    def fork(self, child: str, parent: str, turns: Sequence[str], *, whole: bool) -> None:
+    def fork(
+        self, child: str, parent: str, turns: Sequence[str], *, whole: bool, at: int | None = None
+    ) -> None:
         """Note that a session goes on from another."""
-        at = _WHOLE if whole else self._store.total()
+        if whole:
+            at = _WHOLE
+        elif at is None:
+            at = self._store.total()
         self._notes.jot({"type": "from", "session": child, "parent": parent, "at": at, "turns": list(turns)})
+
+    def sessions_with(self, uids: Sequence[str], texts: Sequence[str]) -> list[str]:
+        """Sessions that hold messages with these host ids or words of the user's, most first."""
+
+        def read(index: Index) -> list[str]:
+            ids = {id_ for uid in uids if (id_ := index.id_of(uid)) is not None and id_ >= 0}
+            for text in texts:
+                ids.update(index.ids_under(said_name(text)))
+            found: dict[str, int] = {}
+            # Of sessions that hold as many of them the newest: a list mostly comes from there.
+            for _, session in sorted(index.sessions_of(ids).items(), reverse=True):
+                found[session] = found.get(session, 0) + 1
+            return sorted(found, key=found.__getitem__, reverse=True)
+
+        return self._store.read(read)
 
     def news(self, session: str, since: object | None) -> News:
         """What the log and the notes hold about a session's family, beyond what ``since`` covers."""
@@ -145,4 +170,5 @@ def _in_order(drafts: list[Draft]) -> list[Draft]:
 
 
 def _draft(note: dict[str, Any]) -> Draft:
-    return Draft(note["token"], note["session"], note["text"], note["date"], note["author"], note["owner"], kind=note["kind"])
+    names = ("token", "session", "text", "date", "author", "owner", "kind", "aside", "clue")
+    return Draft(**{name: note[name] for name in names if name in note})

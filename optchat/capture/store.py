@@ -62,8 +62,18 @@ class CaptureStore(Protocol):
         """
         ...
 
-    def fork(self, child: str, parent: str, turns: Sequence[str], *, whole: bool) -> None:
-        """Note that a session goes on from another: from a copy of it as it is now, or (``whole``) from all of it, whatever comes."""
+    def fork(
+        self, child: str, parent: str, turns: Sequence[str], *, whole: bool, at: int | None = None
+    ) -> None:
+        """Note that a session goes on from another.
+
+        From a copy of it as it is now or as it was before message ``at``, or (``whole``) from all
+        of it, whatever comes.
+        """
+        ...
+
+    def sessions_with(self, uids: Sequence[str], texts: Sequence[str]) -> list[str]:
+        """Sessions that hold messages with these host ids or words of the user's, most first."""
         ...
 
     def news(self, session: str, since: object | None) -> News:

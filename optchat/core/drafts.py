@@ -26,6 +26,9 @@ _SOON_S: Final = 5
 _CLOCK_S: Final = 0.01
 """How far two readings of one clock may differ: dates are kept in milliseconds."""
 
+_SAVED_S: Final = 3
+"""Longest a host needs to save a message it has announced (host A 0.19: 10 ms seen, more on a slow disk)."""
+
 _PARTS_MAX: Final = 200
 """Paragraphs of a joined text that is taken apart; a text longer than this stays whole."""
 
@@ -37,7 +40,8 @@ class Draft:
     ``foreign``: it was begun by another instance, which may be at work on it still. ``kind`` ``note``: no message of the user's but
     one of ours that must stand between them (an undo). ``record``: the turn is in the log already, and only a list that shows it is
     awaited; ``late``: lists have shown younger turns since, so that only an old list will. ``mine``: it was begun by the very instance
-    that is shown the list.
+    that is shown the list. ``aside``: an entry that stands in no list (what a subagent reported, what the host's memory tool wrote)
+    and waits for its place in the log; ``clue``: words that stand in the message it belongs behind.
     """
 
     token: str
@@ -52,6 +56,8 @@ class Draft:
     foreign: bool = False
     late: bool = False
     mine: bool = True
+    aside: bool = False
+    clue: str = ""
 
     def __post_init__(self) -> None:
         if self.text is not None:
@@ -70,7 +76,7 @@ class Draft:
     @property
     def said(self) -> bool:
         """Whether a list may show it."""
-        return self.kind != "note"
+        return self.kind != "note" and not self.aside
 
     @classmethod
     def of(cls, record: Record, *, late: bool) -> Draft:
@@ -162,13 +168,22 @@ def _forward(units: Sequence[Unit], drafts: Sequence[Draft]) -> list[_Places | N
 def _whole(unit: Unit, drafts: Sequence[Draft], order: range) -> _Places | None:
     same = [at for at in order if drafts[at].text is not None and drafts[at].canon == unit.canon]
     same.sort(key=lambda at: drafts[at].late)
-    if unit.ahead and unit.stamp:  # if its turn was announced, then after the host took it in
-        same = [at for at in same if drafts[at].time > unit.stamp - _CLOCK_S]
+    if unit.ahead and unit.stamp:
+        same = [at for at in same if _may_be_ahead(drafts[at], unit.stamp)]
     if len(same) > 1 and unit.stamp:
         away = {at: abs(drafts[at].time - unit.stamp) for at in same}
         if min(away.values()) < NEAR_S:
             same.sort(key=away.__getitem__)
     return [(same[0], unit.canon)] if same and (unit.canon or not drafts[same[0]].late) else None
+
+
+def _may_be_ahead(draft: Draft, stamp: float) -> bool:
+    """Whether a message that ends a list may be a turn that was announced.
+
+    If to this agent, then after the host took it in. What a process that is gone announced the host
+    saved only then, and dates by that.
+    """
+    return draft.time > stamp - (_CLOCK_S if draft.mine else _SAVED_S)
 
 
 def _wordless(unit: Unit, drafts: Sequence[Draft], order: range) -> _Places | None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 STEER: Final = "steer"
 """Stands in ``tool`` of a user's entry that reached the agent in the middle of its turn."""
+ASIDE: Final = "aside"
+"""Stands in ``tool`` of an entry that no list shows: what a subagent reported, or the host's memory tool wrote."""
 HOST: Final = "host"
 """The author of a reply that is a server's error passed on as speech."""
 OWN_TOOLS: Final = "optchat_"
@@ -138,7 +140,8 @@ def _user(message: Mapping[str, Any]) -> Iterator[Item]:
             item.again = True
             yield item
         return
-    yield from _said(text, parts=parts)
+    if text or not parts:  # parts without a word or a file in them are nothing that anybody said
+        yield from _said(text, parts=parts)
 
 
 def _said(text: str, *, parts: bool) -> Iterator[Item]:

@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from .hostlist import STEER, key_of
+from .hostlist import ASIDE, STEER, key_of
 from .hosttext import canon
 from .redaction import is_redacted
 
@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
     from .hostlist import Item
     from .records import Message
+
+UNDO_NOTE: Final = "(the user took back what was said last: /undo)"
+RETRY_NOTE: Final = "(the user took back what was said last, to say it again: /retry)"
+REWORD_NOTE: Final = "(the user took back what was said last, to say this instead)"
+"""Notes that what was said before them no longer stands in the host's conversation."""
+_RETRACTIONS: Final = (UNDO_NOTE, RETRY_NOTE, REWORD_NOTE)
 
 _SHOWABLE: Final = ("user", "talk", "tool", "echo")
 
@@ -50,7 +56,8 @@ class Record:
     @classmethod
     def of(cls, message: Message) -> Record | None:
         """The record of a message; None for one that no list can show: a note, or a report that came by a way of its own."""
-        said = message.kind == "user" or (message.kind in ("work", "echo") and bool(message.turn))
+        told = message.kind in ("work", "echo") and bool(message.turn) and message.tool != ASIDE
+        said = message.kind == "user" or told
         if not said and message.kind not in _SHOWABLE:
             return None
         steer = said and message.tool == STEER
@@ -121,6 +128,7 @@ class Known:
         self.steers: Counter[str] = Counter()
         self.calls: set[str] = set()
         self.redacted: list[Record] = []
+        self._retracted: dict[str, int] = {}
         self._by_id: dict[int, Record] = {}
         self._forks: dict[str, Fork] = {}
         self._views: dict[str, _View] = {}
@@ -130,7 +138,7 @@ class Known:
         for message in messages:
             if message.turn:
                 self.settled.add(message.turn)
-            record = Record.of(message)
+            record = self._record_of(message)
             if record is None or record.id in self._by_id:
                 continue
             self.records.append(record)
@@ -147,6 +155,11 @@ class Known:
                 self.calls.add(record.key)
             for view in self._views.values():
                 view.add(record)
+
+    def _record_of(self, message: Message) -> Record | None:
+        if message.kind == "note" and message.text in _RETRACTIONS:
+            self._retracted[message.session] = message.id
+        return Record.of(message)
 
     def bind(self, id_: int | None, uid: str, turn: str) -> None:
         """A message got the host's id or was shown after all (``id_``), or an open turn was settled by it (``turn``)."""
@@ -193,9 +206,22 @@ class Known:
         """The id of what the user said last in what a session has shown; -1 if that is nothing."""
         return next((record.id for record in reversed(self.shown(session)) if record.said), -1)
 
-    def last_turn(self, session: str) -> str:
-        """The turn a session has shown last; what it brought may be shown yet."""
-        return next((record.turn for record in reversed(self.shown(session)) if record.said), "")
+    def left_out(self, session: str, after: int, up_to: int) -> list[Record]:
+        """What the user said between two messages of a session and did not take back since."""
+        after = max(after, self._retracted.get(session, -1))
+        found: list[Record] = []
+        for record in reversed(self.shown(session)):
+            if record.id <= after:
+                break
+            if record.said and record.id <= up_to:
+                found.append(record)
+        return found
+
+    def last_turn(self, session: str, before: int | None = None) -> str:
+        """The turn a session has shown last (before a message); what it brought may be shown yet."""
+        shown = reversed(self.shown(session))
+        said = (r for r in shown if r.said and (before is None or r.id < before))
+        return next((record.turn for record in said), "")
 
     def reaches(self, session: str, begun_in: str, turn: str) -> bool:
         """Whether a turn begun in one session of the family can show in the lists of another."""

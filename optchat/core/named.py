@@ -30,12 +30,15 @@ def fresh_named(case: Case) -> list[New]:
     """The new part of a list, in order."""
     case.running = case.running if case.turn.sure else None  # another list may show it among others, or not at all
     seen: list[New] = []
+    seen_by_id: list[Record] = []
     unknown: list[Item] = []
     for item in case.items:
         if item.held or item.kind == "gap" or item.again:
             continue
         records = [r for name in (item.uid, *item.absorbed) if name for r in case.known.by_uid.get(name, ())]
         if records:
+            case.plan.reached = max(case.plan.reached, *(record.id for record in records))
+            seen_by_id += records
             bound = len(case.plan.binds)
             # Of one that is redacted, what is gone from the log would be taken for what the message has gained.
             gained = [] if any(record.redacted for record in records) else _gained(case, item, records)
@@ -45,9 +48,22 @@ def fresh_named(case: Case) -> list[New]:
         else:
             unknown.append(item)
             seen.append(New.whole(item, named=True))
-    nameless = [record for record in case.known.shown(case.turn.session) if not record.uid] if unknown else []
+    nameless = _nameless(case, seen_by_id) if unknown else []
     nameless = [record for record in nameless if not record.said or _may_be_shown(record, unknown)]
     return _without_nameless(case, seen, unknown, nameless) if nameless else seen
+
+
+def _nameless(case: Case, seen: Sequence[Record]) -> list[Record]:
+    """The records that items with unknown ids may be: those without an id, or copied with new ones.
+
+    Host B's gateway copies the rows of a branch without their ids (0.22.2,
+    gateway/slash_commands_session.py, ``_branch_row``), so that all of the branch's first list is
+    unknown. A list of which anything was known by its id is no such list.
+    """
+    session = case.turn.session
+    copied = all(record.session == session for record in seen)
+    shown = case.known.shown(session)
+    return [r for r in shown if not r.uid or (copied and r.session != session)]
 
 
 def _may_be_shown(record: Record, unknown: list[Item]) -> bool:
@@ -98,18 +114,34 @@ def _without_nameless(case: Case, seen: list[New], unknown: list[Item], nameless
     own = next((at for at, record in enumerate(nameless) if record is case.own), None)
     match = align(flow, nameless, expected(case, flow), cut=True, own=own, sure=case.turn.sure)
     case.plan.firm = match.firm
+    if match.pairs:
+        case.plan.reached = max(case.plan.reached, nameless[match.pairs[-1][1]].id)
     masked = _masked_pairs(flow, nameless, match)
     pairs = dict(match.pairs) | {at: here for at, (here, _) in masked.items()}
     # A host that has just begun to name its messages: its whole list is unknown, and old none the less.
     all_old = len(unknown) == sum(1 for item in case.items if item.kind != "gap")
     gone = {id(item) for at, item in enumerate(flow) if at in pairs or (all_old and at < match.old)}
     case.plan.binds += [Bind(nameless[here].id, uid=flow[at].uid) for at, here in pairs.items() if flow[at].uid]
-    steers = {record.key for record in case.known.records if record.steer and not record.uid}
-    gone |= {id(item) for item in unknown if item.steer and item.key in steers}
+    gone |= _known_steers(case, unknown)
     gained = {id(flow[at]): rest for at, (_, rest) in masked.items() if rest}
     if match.rest and match.old:
         gained[id(flow[match.old - 1])] = match.rest
     return [_what_is_left(new, gone, gained) for new in seen if id(new.item) not in gone or id(new.item) in gained]
+
+
+def _known_steers(case: Case, unknown: list[Item]) -> set[int]:
+    """Which items are messages into a running turn that are logged, without an id or before a copy."""
+    session = case.turn.session
+    may_be = [r for r in case.known.records if r.steer and (not r.uid or r.session != session)]
+    found: set[int] = set()
+    for item in unknown:
+        record = next((r for r in may_be if r.key == item.key), None) if item.steer else None
+        if record is not None:
+            may_be.remove(record)
+            found.add(id(item))
+            if item.uid:
+                case.plan.binds.append(Bind(record.id, uid=item.uid))
+    return found
 
 
 def _before_running(case: Case, flow: list[Item]) -> list[Item]:

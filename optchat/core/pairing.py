@@ -106,6 +106,11 @@ class Pairing:
         """
         keys = {at: self._sure_key(item) for at, item in enumerate(self.items[:end]) if item.said or item.kind == "tool"}
         counts = Counter(keys.values())
+        for item in self.items[:end]:
+            if item.said and item.key not in self.spots and "\n\n" in item.canon:
+                # What a host has joined occurs there as well: without this, "continue" said again
+                # would be the older one that stands joined before it.
+                counts.update({f"said|{part}" for part in item.canon.split("\n\n")} - {self._sure_key(item)})
         sure = [(at, self.spots[key][0]) for at, key in keys.items() if counts[key] == 1 and len(self.spots.get(key, ())) == 1]
         ends: list[int] = []
         places: list[int] = []

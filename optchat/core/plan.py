@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from .drafts import Draft, Unit
+from .hostlist import ASIDE, STEER
 from .records import Entry
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ class Turn:
 
     ``running``: the token of the turn it began last. ``sure``: the list is that turn's own; ``likely``: it ends with that turn, as far
     as its words agree. ``rewound``: the user has taken turns back since. ``spare``: a token for a message that was not announced yet.
-    ``waiting``: the turns no list of their own has come for.
+    ``waiting``: the turns no list of their own has come for. ``seen_to``: the last message that the
+    agent's lists have shown so far.
     """
 
     session: str
@@ -52,6 +54,7 @@ class Turn:
     author: str = ""
     waiting: frozenset[str] = frozenset()
     footing: Footing | None = None
+    seen_to: int = -1
 
 
 @dataclass(slots=True)
@@ -75,15 +78,27 @@ class Bind:
 class Plan:
     """What to write. ``early``: the last entry is a message whose turn is not announced yet. ``gap``: the summary now in the list.
 
-    ``firm``: nothing in the list speaks against its being the running turn's.
+    ``firm``: nothing in the list speaks against its being the running turn's. ``reached``: the
+    last logged message that the list was found to show, -1 for none. ``settled``: open turns and
+    entries that need none of their own. ``retraction``: a note that the turn's message stands in the
+    place of earlier ones.
     """
 
     firm: bool = True
     additions: list[Addition] = field(default_factory=list)
     binds: list[Bind] = field(default_factory=list)
+    settled: list[str] = field(default_factory=list)
     early: Item | None = None
     gap: str = ""
     footing: Footing | None = None
+    reached: int = -1
+    retraction: Entry | None = None
+
+    @property
+    def strangers(self) -> list[Entry]:
+        """What the user is to have said, but no turn was announced with it."""
+        entries = (addition.entry for addition in self.additions)
+        return [e for e in entries if e.kind == "user" and not e.turn and e.tool != STEER]
 
 
 @dataclass(slots=True)
@@ -116,6 +131,7 @@ class Case:
 
     ``own``: the running turn's message, if it is logged; ``running``: that turn, while its message is not. ``session``: where what the
     agent says and does at the beginning of the new part belongs. ``tail``: the user's logged messages after those of the list.
+    ``before``: the logged message right before the running turn's own in the list, -1 where that is the first; None: not known.
     """
 
     def __init__(self, items: Sequence[Item], known: Known, drafts: Sequence[Draft], turn: Turn) -> None:
@@ -131,6 +147,7 @@ class Case:
         self.named = any(item.uid for item in items)
         self.session = turn.session
         self.tail: list[Record] = []
+        self.before: int | None = None
 
     @property
     def begun(self) -> Draft | None:
@@ -144,6 +161,15 @@ class Case:
             return self.drafts if self.own is None else []
         at = next((k for k, draft in enumerate(self.drafts) if draft is self.running), len(self.drafts))
         return self.drafts[:at]
+
+    def is_saved(self, item: Item) -> bool:
+        """Whether the host has an item in its database; then its turn was announced before.
+
+        A host without ids dates a message only when it reloads it (host A 0.19, hermes_state.py
+        ``_rows_to_conversation``); one with ids dates it at once, and names it when it saves it.
+        """
+        nameless = not self.named and any(not other.said and other.kind != "gap" for other in self.items)
+        return item.saved or (bool(item.stamp) and nameless)
 
     def is_last_said(self, item: Item) -> bool:
         """Whether the user has said nothing after an item, but into a running turn."""
@@ -185,6 +211,7 @@ def unshown(draft: Draft, platform: str) -> Addition:
         session=draft.session,
         turn=draft.token,
         author=draft.author,
+        tool=ASIDE if draft.aside else "",
         platform=platform,
         unshown=draft.said,
     )

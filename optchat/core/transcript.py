@@ -7,10 +7,12 @@ the turns known to be open tell which of several equal messages are meant. Calle
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .hosttext import alike
+from .known import RETRY_NOTE, REWORD_NOTE
 from .named import fresh_named
 from .plan import EARLY, Addition, Bind, Case, Footing, Plan, Turn, unshown
 from .recognition import recognize
@@ -37,6 +39,7 @@ def reconcile(items: Sequence[Item], known: Known, drafts: Sequence[Draft], turn
     case.plan.gap = items[gap].key if gap >= 0 else ""
     fresh = fresh_named(case) if case.named else fresh_unnamed(case, gap)
     settle(case, fresh)
+    _note_retraction(case, fresh)
     _emit(case, fresh)
     return case.plan
 
@@ -48,8 +51,12 @@ def _emit(case: Case, fresh: list[New]) -> None:
     early = fresh[-1] if fresh and _is_early(case, fresh[-1]) else None
     session = case.session
     for new in fresh:
+        if new is not early and _is_wordless(new):
+            continue
+        _settle_reported(case, new.item, waiting)
         if new.unit is None:
             _add(case, new, session)
+            _add_asides(case, new.item, waiting)
             continue
         pieces = new.unit.pieces or []
         for piece, name in zip(pieces, _shared_out(new.names, len(pieces)), strict=True):
@@ -60,6 +67,8 @@ def _emit(case: Case, fresh: list[New]) -> None:
                 if lost.text is not None:  # of a picture announced without words there is nothing to write
                     case.plan.additions.append(unshown(lost, case.turn.platform))
             session = piece.draft.session if piece.draft is not None else case.turn.session
+            if case.plan.retraction and piece.draft and piece.draft.token == case.turn.running:
+                case.plan.additions.append(Addition(case.plan.retraction))
             _say(case, new.item, piece, name, session, alone=len(pieces) == 1)
     if early is not None:
         last = case.plan.additions[-1]
@@ -67,9 +76,79 @@ def _emit(case: Case, fresh: list[New]) -> None:
         case.plan.early = early.item
 
 
+def _note_retraction(case: Case, fresh: list[New]) -> None:
+    """Note, before the running turn's message, that it stands in the place of earlier ones.
+
+    A host that sends a message again (``/retry``), or after an edit, cuts the old one and all that
+    followed off its list and calls no hook.
+    """
+    own = next((new for new in fresh if _is_of(new, case.turn.running)), None)
+    if own is None or not case.turn.sure or case.turn.rewound or case.turn.seen_to < 0:
+        return
+    after = _known_before(case, own.item) if case.named else case.before
+    if after is None:
+        return
+    gone = case.known.left_out(case.turn.session, after, case.turn.seen_to)
+    if gone:
+        same = own.item.canon == gone[-1].canon
+        text = RETRY_NOTE if same else REWORD_NOTE
+        case.plan.retraction = Entry(
+            kind="note", text=text, session=case.turn.session, platform=case.turn.platform
+        )
+
+
+def _is_of(new: New, turn: str) -> bool:
+    pieces = new.unit.pieces if new.unit is not None else None
+    draft = pieces[-1].draft if pieces else None
+    return draft is not None and draft.token == turn and draft.record is None
+
+
+def _known_before(case: Case, item: Item) -> int | None:
+    """The logged message right before an item of a list with ids; -1 if the item is the first."""
+    at = next(at for at, other in enumerate(case.items) if other is item)
+    before = next((other for other in reversed(case.items[:at]) if not other.steer), None)
+    if before is None:
+        return -1
+    if before.said:
+        return None  # unanswered: hosts join and part such messages
+    return max((record.id for record in case.known.by_uid.get(before.uid, ())), default=None)
+
+
+def _settle_reported(case: Case, item: Item, waiting: list[Draft]) -> None:
+    """Drop the reports a host hands to the agent in a row of its own: they are logged as that row."""
+    if not item.said or item.kind != "work":
+        return
+    for draft in [draft for draft in waiting if draft.aside and _holds(item.text, draft.clue)]:
+        waiting.remove(draft)
+        case.plan.settled.append(draft.token)
+
+
+def _add_asides(case: Case, item: Item, waiting: list[Draft]) -> None:
+    """Log what came of a tool call besides its result, once that is logged."""
+    if item.kind != "echo":
+        return
+    calls = [other.text for other in case.items if other.kind == "tool" and other.call == item.call]
+    for draft in [draft for draft in waiting if draft.aside]:
+        if any(_holds(text, draft.clue) for text in (item.text, *calls)):
+            waiting.remove(draft)
+            case.plan.additions.append(unshown(draft, case.turn.platform))
+
+
+def _holds(text: str, clue: str) -> bool:
+    """Whether some words stand in a text, as they are or within a JSON string."""
+    quoted = (json.dumps(clue)[1:-1], json.dumps(clue, ensure_ascii=False)[1:-1])
+    return bool(clue) and any(words in text for words in (clue, *quoted))
+
+
+def _is_wordless(new: New) -> bool:
+    """Whether a row holds white space that nobody announced: what a database keeps of one without words."""
+    pieces = new.unit.pieces if new.unit is not None else None
+    return pieces is not None and not new.item.text.strip() and all(p.draft is None for p in pieces)
+
+
 def _is_early(case: Case, last: New) -> bool:
     """Whether the list ends with a message that no turn explains: its turn is about to be announced."""
-    if case.running is not None or not case.turn.spare or last.item is not case.items[-1] or last.item.saved:
+    if case.running is not None or not case.turn.spare or last.item is not case.items[-1] or case.is_saved(last.item):
         return False
     pieces = last.unit.pieces if last.unit is not None else None
     return pieces is not None and pieces[-1:] != [] and pieces[-1].draft is None

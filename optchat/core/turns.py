@@ -102,7 +102,7 @@ def _newest_last(case: Case, units: Sequence[Unit]) -> bool:
 def _mark_ahead(case: Case, fresh: Sequence[New]) -> None:
     last = fresh[-1] if fresh else None
     if case.turn.spare and last is not None and last.unit is not None and last.item is case.items[-1]:
-        last.unit.ahead = not last.item.saved  # a host announces a turn before it saves its message
+        last.unit.ahead = not case.is_saved(last.item)  # a host announces a turn before it saves its message
 
 
 def _blank_joined(case: Case, last: New | None) -> list[Piece]:

@@ -70,6 +70,12 @@ def _with_own(case: Case, flow: list[Item], records: Sequence[Record], anchor: t
         before.append(_cut_short(flow[at], remainder))
     match = align(before, records, expected(case, before), cut=cut)
     _go_on_in(case, records, match)
+    if before and before[-1].said:
+        pass  # unanswered: hosts join and part such messages, so what stands before is not clear
+    elif match.pairs and match.pairs[-1][0] == len(before) - 1 and not match.rest:
+        case.before = records[match.pairs[-1][1]].id
+    elif not before and flow[at] is case.items[0]:
+        case.before = -1
     assert case.running is not None
     if (again := _taken_for_another(case, flow[at + 1 :], records, match)) is not None:
         return [*new_after(before, match), *again], match, before
@@ -180,6 +186,8 @@ def _footing(case: Case, start: int, records: Sequence[Record]) -> Footing | Non
 
 def _step_on(case: Case, flow: Sequence[Item], records: Sequence[Record], match: Match, base: int) -> None:
     """Find the next footing: far enough before the end of what is known."""
+    if match.pairs:
+        case.plan.reached = records[match.pairs[-1][1]].id
     items, said = _AGAIN
     for at, here in reversed(match.pairs):
         items -= 1

@@ -200,7 +200,6 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
                 session.memory().ledger.seen(session.named(session_id), messages)
             finally:
                 session.capture().turn_ended(messages, user_content if isinstance(user_content, str) else None, author=str(author))
-            session.record()
             self.troubles.worked("initialize")
             self.troubles.mention(session.memory().warnings)
 
@@ -208,13 +207,14 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
     def on_delegation(self, task: str, result: str, *, child_session_id: str = "", **kwargs: Any) -> None:  # noqa: ARG002
         """Log what a subagent was asked and what it reported."""
         if session := self._writing():
-            session.record("work", f"{task}\n\n{result}")
+            session.capture().delegated(_words(task), _words(result))
 
     @hook(silence, TURN_WAIT_S)
     def on_memory_write(self, action: str, target: str, content: str, metadata: dict[str, Any] | None = None) -> None:
         """Log what the host's own memory tool put down, replaced or struck."""
         if session := self._writing():
-            session.record("note", _memory_note(action, target, content, metadata or {}))
+            old = metadata or {}
+            session.capture().noted(_memory_note(action, target, content, old), _words(content))
 
     # -- the list changes, or the session
 
@@ -249,7 +249,6 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
         """Log what is still missing. The session may go on: the host also calls this at a compression."""
         if session := self._writing():
             session.capture().ended(messages)
-            session.record()
 
     @hook(silence, END_WAIT_S)
     def shutdown(self) -> None:
@@ -260,7 +259,6 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
         try:
             if session.writes:
                 session.capture().shutdown()
-                session.record()
         finally:
             session.close()
 

@@ -14,12 +14,8 @@ from . import configuration, memories
 
 if TYPE_CHECKING:
     from ..capture.capture import Capture
-    from ..core.records import Entry
     from ..core.settings import Settings
     from ..memory import Memory
-
-NOTE_WAIT_S: Final = 0.2
-"""How long a note may hold up the turn it is made in; what cannot be written in this time is written with the turn."""
 
 READ_ONLY: Final = frozenset({"cron", "subagent", "flush"})
 """Contexts and platforms whose words are a program's own: they may look, and leave nothing behind."""
@@ -47,11 +43,9 @@ class Session:
         self.writes = not self.off and READ_ONLY.isdisjoint((context, self.platform))
         self._loan: memories.Loan | None = None
         self._capture: Capture | None = None
-        self._notes: list[Entry] = []
         self._seen_to = self._compressed_to = 0
         self._closed = False
         self._lock = threading.Lock()
-        self._notes_lock = threading.Lock()
 
     def named(self, session_id: str) -> str:
         """The session a hook names, as it is written on disk, or this one. Half a character in its name would fail every question."""
@@ -92,22 +86,6 @@ class Session:
             if self._capture is None:
                 self._capture = Capture(memory.capture_store(), session=self.id, platform=self.platform)
             return self._capture
-
-    def record(self, kind: str = "", text: str = "") -> None:
-        """Log something that stands in no list of the host's; without a text, what could not be logged before.
-
-        Raises:
-            StoreError: it could not be written in ``NOTE_WAIT_S`` seconds; it is kept for the next call.
-
-        """
-        from ..core.records import Entry
-
-        with self._notes_lock:
-            if text:
-                self._notes.append(Entry(kind=kind, text=text, session=self.id, platform=self.platform))
-            if self._notes:
-                self.memory().record(self._notes, timeout_s=NOTE_WAIT_S)
-                self._notes.clear()
 
     def lines(self, max_chars: int) -> str:
         """Lines for what this session has said since its last compression, in at most ``max_chars`` characters."""

@@ -15,8 +15,7 @@ from ..core.records import BUILDERS, MAX_LEVEL, BadLineError, decode_message, de
 from ..core.tree import Place
 from . import reads, viewfile
 from .findings import Report
-from .index import TURN
-from .loader import ID_JUMP_MAX, message_row, node_row
+from .loader import ID_JUMP_MAX, message_row, names_of, node_row
 from .log import Spot
 from .notescheck import NotesCheck
 from .ready import number_of
@@ -266,9 +265,7 @@ class _Checker:
     # -- what is derived from it
 
     def _look_up(self, message: Message, snapshot: Snapshot, noted: NotesCheck) -> None:
-        for uid in (message.uid, TURN + message.turn if message.turn else ""):
-            if not uid:
-                continue
+        for uid in names_of(message):
             try:
                 found = snapshot.id_of(uid)
             except OptchatError:

@@ -25,13 +25,17 @@ if TYPE_CHECKING:
     from .log import Spot
     from .rows import MessageRow, NodeRow
 
-VERSION: Final = 3
+VERSION: Final = 4
 
 _MODEL: Final = BUILDERS.index("model")
 _DEFAULT_COSTS: Final = Costs()
 
 TURN: Final = "turn:"
 """Before a turn's token in the table of host ids: the turn is in the log, or settled without a message."""
+
+SAID: Final = "said:"
+"""Before a print of the user's words and the message's number in that table: hosts show a list again under another session's name,
+and its words lead to the messages it repeats."""
 
 _SCHEMA: Final = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -156,7 +160,7 @@ class Index(Lookup):
             "WHERE messages.file IS NULL AND excluded.file IS NOT NULL",
             values,
         )
-        if uids := [(r.uid, r.id) for r in rows if r.uid] + [(TURN + r.turn, r.id) for r in rows if r.turn]:
+        if uids := [(name, r.id) for r in rows for name in r.names]:
             self._writer.executemany("INSERT OR IGNORE INTO uids VALUES (?, ?)", uids)
         if new:
             self._writer.executemany(ready.ADD_NEW, [self._ready.leaf(r.id, r.kind, r.bytes) for r in rows])

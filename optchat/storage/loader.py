@@ -7,11 +7,14 @@ Steps over what cannot be read and notes it, and gives every message that existe
 from __future__ import annotations
 
 import re
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
+from ..core.hostlist import key_of
 from ..core.records import BadLineError, Message, Node, decode_message, decode_node, message_size
 from ..core.redaction import is_blank
 from ..core.tree import Place
+from .index import SAID, TURN
 from .log import DayLog, Spot
 from .rows import MessageRow, NodeRow
 
@@ -81,7 +84,7 @@ class Loader:
         total = max(messages, min(max(leaves, self.claimed), messages + ID_JUMP_MAX))
         for start in range(first, total, _ROWS_AT_ONCE):
             lost = self.index.lost_ids(start, min(total, start + _ROWS_AT_ONCE))
-            self.index.add_messages([MessageRow(id_, None, LOST_BYTES, "", "") for id_ in lost], "main", ready_too=self.ready)
+            self.index.add_messages([MessageRow(id_, None, LOST_BYTES, "") for id_ in lost], "main", ready_too=self.ready)
 
     def _message_row(self, line: bytes, spot: Spot) -> MessageRow:
         message = decode_message(line)
@@ -113,7 +116,21 @@ def id_of(line: bytes) -> int | None:
 def message_row(message: Message, spot: Spot) -> MessageRow:
     """The row of the index that describes a message's line."""
     size = message_size(message.kind, message.text)
-    return MessageRow(message.id, spot, size, message.session, message.uid, message.turn, message.kind)
+    return MessageRow(message.id, spot, size, message.session, names_of(message), message.kind)
+
+
+def names_of(message: Message) -> tuple[str, ...]:
+    """The names a message can be looked up by: the host's id, its turn, and what the user said."""
+    names = [message.uid, TURN + message.turn if message.turn else ""]
+    if message.kind == "user" and message.session:
+        names.append(f"{said_name(message.text)}{message.id}")
+    return tuple(name for name in names if name)
+
+
+def said_name(text: str) -> str:
+    """The beginning of the names of all messages of the user with these words, as hosts keep them."""
+    key = key_of("user", text, said=True)
+    return f"{SAID}{blake2b(key.encode(), digest_size=8).hexdigest()}:"
 
 
 def node_row(node: Node, spot: Spot) -> NodeRow:

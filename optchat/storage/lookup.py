@@ -36,6 +36,9 @@ UNION ALL SELECT * FROM (SELECT room, name, known FROM files WHERE room = 'main'
 UNION ALL SELECT * FROM (SELECT room, name, known FROM files WHERE room = 'tree' ORDER BY name DESC LIMIT 1)
 """
 
+_IDS_MOST: Final = 500
+"""Messages with one name that are looked at, the newest: "ok" may have been said a hundred thousand times."""
+
 _ASKED_AT_ONCE: Final = 256
 _CHARS_OF: Final = f"SELECT idx, chars FROM nodes WHERE level = ? AND idx IN ({', '.join('?' * _ASKED_AT_ONCE)})"
 
@@ -122,6 +125,18 @@ class Lookup:
         """The message the host calls ``uid``, if it is logged."""
         row = self._one("SELECT id FROM uids WHERE uid = ?", (clean(uid),))
         return int(row[0]) if row else None
+
+    def ids_under(self, start: str) -> list[int]:
+        """The messages that have a name with this beginning, the newest first."""
+        end = f"{start[:-1]}{chr(ord(start[-1]) + 1)}"
+        sql = "SELECT id FROM uids WHERE uid >= ? AND uid < ? ORDER BY id DESC LIMIT ?"
+        return [whole(row)[0] for row in self._all(sql, (start, end, _IDS_MOST))]
+
+    def sessions_of(self, ids: Collection[int]) -> dict[int, str]:
+        """The session of each of these messages that has one."""
+        asked = ", ".join(map(str, ids))
+        sql = "SELECT m.id, s.name FROM messages m JOIN sessions s ON s.id = m.session"
+        return dict(self._all(f"{sql} WHERE m.id IN ({asked})"))
 
     def node_spots(self, places: Iterable[Place]) -> dict[Place, Spot]:
         """Where the nodes among ``places`` that are built lie."""

@@ -14,6 +14,7 @@ from ..core.records import BadLineError, Message, decode_message
 from ..core.redaction import NOTE, Traces, blank, is_blank, places_of, quoted, redacted_line
 from . import files
 from .database import Database, told, vacuum
+from .index import SAID
 from .loader import LOST_BYTES, message_row
 from .log import Spot
 from .rows import MessageRow
@@ -65,7 +66,7 @@ class Redactor:
         self._write_over(self._store.main, edits)
         rows = [message_row(decode_message(new), spot) for spot, _, new in edits if spot == own and not is_blank(new)]
         gone = [("tree", spot.name, spot.offset) for spot, _ in self._tree] + [("main", spot.name, spot.offset) for spot, _ in self._main]
-        self._store.tell_index(lambda index: _describe(index, self.id, rows or [MessageRow(self.id, None, LOST_BYTES, "", "")], gone))
+        self._store.tell_index(lambda index: _describe(index, self.id, rows or [MessageRow(self.id, None, LOST_BYTES, "")], gone))
         return len(self._tree)
 
     def becomes(self) -> Message | None:
@@ -118,6 +119,7 @@ def _describe(index: Index, id_: int, rows: list[MessageRow], gone: list[tuple[s
     places = places_of(id_)
     index.write("DELETE FROM nodes WHERE level = ? AND idx = ?", places)
     index.drop_ready(places)
+    index.write("DELETE FROM uids WHERE uid >= ? AND uid < ? AND id = ?", [(SAID, SAID[:-1] + ";", id_)])
     index.write("UPDATE messages SET file = NULL, offset = 0, length = 0 WHERE id = ?", [(id_,)])  # so that the row is taken anew
     index.add_messages(rows, "main")
     index.write("DELETE FROM damage WHERE room = ? AND name = ? AND offset = ?", gone)

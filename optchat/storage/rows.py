@@ -11,14 +11,16 @@ if TYPE_CHECKING:
 
 
 class MessageRow(NamedTuple):
-    """A message as the index holds it; ``spot`` is None for one that is lost."""
+    """A message as the index holds it; ``spot`` is None for one that is lost.
+
+    ``names``: all by which it can be looked up (``names_of``).
+    """
 
     id: int
     spot: Spot | None
     bytes: int
     session: str
-    uid: str
-    turn: str = ""
+    names: tuple[str, ...] = ()
     kind: str = ""
 
 

@@ -1,0 +1,157 @@
+"""Search for the session whose messages a list repeats, where its own session does not explain it.
+
+Hosts hand lists over under another session's name: the old list at exit after ``/new`` (host A
+0.19, cli.py ``_run_cleanup``), the copied history of a branch that no hook announced (gateway
+``_handle_branch_command``, and ``--continue`` with ``/branch`` as the first act), the rest of a
+compression that took a new session. What the log holds is not logged again for that: either the
+whole list is the other session's, or this session is its copy up to some message. Called by
+``capture.py`` when a list shows words of the user's that nobody announced and no session of the
+family holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from ..core.known import Fork, Known
+from ..core.transcript import Plan, Turn, reconcile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ..core.drafts import Draft
+    from ..core.hostlist import Item
+    from .store import CaptureStore, News
+
+TRIED_MOST: Final = 8
+"""Sessions compared with one list: each may have to be read whole."""
+MATCHED_LEAST: Final = 2
+"""Entries a copy has in common with its origin: one alone may be said again by chance."""
+
+
+@dataclass(slots=True)
+class Origin:
+    """The session a list comes from.
+
+    ``plan``: what the list adds to that session, where all of the list belongs there; None where
+    the shown session, or the one it was copied from, began as a ``copy`` of it. ``mark``: how much
+    of the session was read.
+    """
+
+    session: str
+    mark: object
+    plan: Plan | None = None
+    copy: Fork | None = None
+
+
+def find_origin(
+    store: CaptureStore,
+    items: Sequence[Item],
+    plan: Plan,
+    turn: Turn,
+    drafts: Sequence[Draft],
+    *,
+    candidates: Iterable[str],
+) -> Origin | None:
+    """Origin of ``items``, of which ``plan`` would log words that no turn explains; None: its own.
+
+    ``candidates``: sessions to compare with, the likeliest first.
+    """
+    here = store.news(turn.session, None)
+    first = _first_of(turn.session, here)
+    best, most = None, MATCHED_LEAST - 1
+    names = list(dict.fromkeys(name for name in candidates if name != turn.session))
+    tried = 0
+    while tried < min(len(names), TRIED_MOST):
+        name, tried = names[tried], tried + 1
+        there = store.news(name, None)
+        # What went on from there is as likely: a compression may have taken the words along.
+        further = [fork.child for fork in there.forks if fork.child != turn.session]
+        names += [child for child in further if child not in names]
+        if not turn.sure and (found := _as_its_own(items, name, there, turn)) is not None:
+            return Origin(name, there.mark, found)
+        if _first_of(name, there) == first:
+            continue  # the shown session is where that one began
+        fork = Fork(first, name, -1, frozenset(d.token for d in there.drafts if d.session == name))
+        found, matched = _as_copy(items, turn, drafts, fork=fork, read=(here, there))
+        if found is not None and len(found.strangers) < len(plan.strangers) and matched > most:
+            best, most = Origin(name, there.mark, copy=_up_to(found.reached, fork, there)), matched
+    return best
+
+
+def _as_its_own(items: Sequence[Item], name: str, there: News, turn: Turn) -> Plan | None:
+    """The plan for a list that is another session's altogether."""
+    known = _known([there])
+    drafts = [draft for draft in there.drafts if known.reaches(name, draft.session, draft.token)]
+    _disown(drafts)
+    asked = Turn(name, platform=turn.platform, author=turn.author)
+    plan = _tried(items, known, drafts, asked)
+    return plan if not plan.strangers and plan.reached >= 0 else None
+
+
+def _as_copy(
+    items: Sequence[Item],
+    turn: Turn,
+    drafts: Sequence[Draft],
+    *,
+    fork: Fork,
+    read: tuple[News, News],
+) -> tuple[Plan | None, int]:
+    """The plan for a list that goes on where another session's messages end, and what both have in common."""
+    open_there = [draft for draft in read[1].drafts if draft.token in fork.turns]
+    _disown(open_there)
+    known = _known(read, fork)
+    tokens = {draft.token for draft in drafts}
+    both = [*(draft for draft in open_there if draft.token not in tokens), *drafts]
+    found = _tried(items, known, both, turn)
+    return (found if found.reached >= 0 else None), len(items) - len(found.additions)
+
+
+def _up_to(reached: int, fork: Fork, there: News) -> Fork:
+    """A copy of what a session held up to a message, with the turn that one belongs to."""
+    last = _known([there]).last_turn(fork.parent, before=reached + 1)
+    return Fork(fork.child, fork.parent, reached + 1, fork.turns | {last})
+
+
+def _first_of(session: str, read: News) -> str:
+    """The session at the beginning of a line of copies: what none of them explains it may have been copied with."""
+    parents = {fork.child: fork.parent for fork in read.forks}
+    seen = {session}
+    while (parent := parents.get(session)) and parent not in seen:
+        seen.add(parent)
+        session = parent
+    return session
+
+
+def _tried(
+    items: Sequence[Item], known: Known, drafts: Sequence[Draft], turn: Turn
+) -> Plan:
+    """The plan there would be; the items go on as they were, which no trial may call logged."""
+    held = [item.held for item in items]
+    plan = reconcile(items, known, drafts, turn)
+    for item, was in zip(items, held, strict=True):
+        item.held = was
+    return plan
+
+
+def _known(read: Iterable[News], fork: Fork | None = None) -> Known:
+    """What the log holds of several families, as if they were one."""
+    known = Known()
+    messages = {message.id: message for news in read for message in news.messages}
+    for news in read:
+        for other in news.forks:
+            known.fork(other)
+    if fork is not None:
+        known.fork(fork)
+    known.add(messages[id_] for id_ in sorted(messages))
+    for news in read:
+        for bind in news.binds:
+            known.bind(bind.id, bind.uid, bind.turn)
+    return known
+
+
+def _disown(drafts: Iterable[Draft]) -> None:
+    """Leave the turns of another session to it: this list only shows what became of them."""
+    for draft in drafts:
+        draft.foreign, draft.mine = True, False
