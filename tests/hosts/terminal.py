@@ -28,8 +28,10 @@ _TAKE_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCT
 QUIET = {
     "approvals": {"destructive_slash_confirm": False},
     "telemetry": {"shared_metrics": {"enabled": False, "send": False, "offer_version": 2}},
+    "security": {"allow_lazy_installs": False, "tirith_enabled": False},
+    "updates": {"check": False},
 }
-"""Settings of a host that asks nothing before it does what it was told, and no questions at its first start."""
+"""Settings of a host that does what it is told without asking, asks nothing at its first start, and fetches nothing by itself."""
 CLEAR_LINE = "\x05\x15"  # to its end, and back to its beginning
 CTRL_C, CTRL_D, CTRL_Q = "\x03", "\x04", "\x11"
 
@@ -170,10 +172,10 @@ class Terminal:
         raw = lambda: not termios.tcgetattr(self._master)[3] & termios.ICANON  # noqa: E731
         self.until(lambda: raw() and self.composer() is not None, "its prompt")
 
-    def undo(self, turns=""):
-        """`/undo`, which puts the words taken back behind the prompt; they are wiped away."""
+    def undo(self, words, turns=""):
+        """`/undo`, which puts the words taken back behind the prompt, to be edited; they are wiped away."""
         self.type(f"/undo {turns}".strip())
-        self.until(lambda: re.match(r"[^/]", self.composer() or ""), "the words taken back behind the prompt")
+        self.until(lambda: (self.composer() or "").startswith(re.sub(r"\s", "", words)), f"{words!r} behind the prompt")
         self.press(CLEAR_LINE)
         self.idle()
 

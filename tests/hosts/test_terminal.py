@@ -104,16 +104,16 @@ def test_a_branch_as_the_first_act_after_continue(life):
     life.check()
 
 
-def test_a_branch_then_undo_then_killed_then_continue(life):
+def test_a_branch_then_undo_then_killed_then_resumed(life):
     with life.start() as chat:
         chat.say("one")
         chat.say(f"two {tool('tern')}")
         chat.branch()
-        chat.undo()
+        chat.undo("two")
         chat.begin("three @@hold never@@")
         chat.until_held("never")
         chat.kill()
-    with life.start("--continue") as chat:
+    with life.start("--resume", chat.session) as chat:
         chat.say("four")
         chat.exit()
     life.check()
@@ -166,7 +166,7 @@ def test_undo_then_the_same_words(life):
     with life.start() as chat:
         chat.say("one")
         chat.say("two")
-        chat.undo()
+        chat.undo("two")
         chat.say("two")
         chat.exit()
     life.check()
@@ -176,7 +176,7 @@ def test_two_turns_undone_at_once_then_the_same_words(life):
     with life.start() as chat:
         chat.say("one")
         chat.say(f"two {tool('tern')}")
-        chat.undo("2")
+        chat.undo("one", turns="2")
         chat.say("one")
         chat.say("three")
         chat.exit()
@@ -187,7 +187,7 @@ def test_undo_then_killed_before_the_log_has_it_then_continue(life):
     with life.start() as chat:
         chat.say("one")
         chat.say("two")
-        chat.undo()
+        chat.undo("two")
         with life.frozen():
             chat.begin(f"three {tool('tern')} @@say All is well.@@")
             chat.until_row("All is well.")
@@ -202,7 +202,7 @@ def test_an_empty_answer_then_undo_then_a_turn(life):
     with life.start() as chat:
         chat.say("one")
         chat.say("two @@silent@@")
-        chat.undo()
+        chat.undo("two")
         chat.say("three")
         chat.say("four")
         chat.exit()
@@ -225,7 +225,7 @@ def test_retry_then_undo_then_a_branch(life):
         chat.say("one")
         chat.say("two")
         chat.retry("two")
-        chat.undo()
+        chat.undo("two")
         chat.branch()
         chat.say("three")
         chat.exit()
@@ -236,7 +236,7 @@ def test_undo_then_retry_of_what_is_left_then_new(life):
     with life.start() as chat:
         chat.say("one")
         chat.say("two")
-        chat.undo()
+        chat.undo("two")
         chat.retry("one")
         chat.new()
         chat.exit()
@@ -265,7 +265,7 @@ def test_compress_on_a_topic_then_undo_then_killed_then_continue(life):
     with life.start() as chat:
         turns(chat, 0, 8)
         chat.compress("boats")
-        chat.undo()
+        chat.undo("turn 7")
         chat.say("turn 7 @@more 3000@@")
         chat.until_logged("Answer to: turn 7", 2)
         chat.kill()
