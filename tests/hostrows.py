@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import copy
 import hashlib
+import re
 from base64 import b64decode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from optchat.core.hosttext import canon
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -178,3 +181,11 @@ def _text_kept(content: Any) -> Any:
         return content
     parts = [part["text"] if part["type"] == "text" else "[screenshot]" for part in content if isinstance(part, dict) and "type" in part]
     return "\n".join(part for part in parts if "memory-context" not in part)
+
+
+def normal(kind: str, text: str) -> tuple[str, str]:
+    """A form in which masks and outer space do not count."""
+    if kind in ("user", "steer"):
+        text = canon(text)
+    text = re.sub(r'sk-\w+(\.\.\.\w+)?"?\}?|\*\*\*|\[redacted\]', "§", text)
+    return kind, text.strip()

@@ -18,7 +18,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from hostrows import (
-    BATCH,
     CLEARED,
     FAILED,
     FAILED_PART,
@@ -40,6 +39,7 @@ from hostrows import (
     as_logged,
     copied,
     flat,
+    normal,
     picture,
     replayed,
     restored,
@@ -74,7 +74,7 @@ __all__ = [
     "picture",
 ]
 
-_TELLS_PARENTS = "parents" in inspect.signature(Capture.__init__).parameters
+_TELLS_PARENTS = "parent_of" in inspect.signature(Capture.__init__).parameters
 
 
 @dataclass
@@ -275,12 +275,17 @@ class World:
         return [self._masked(message) for message in messages]
 
     def _overtaken(self, said: Said) -> bool:
-        """Whether what came later is in the log without having been shown: the user's own words are not, they are told at once."""
+        """Whether what came later is in the log: the user's own words are not, they are told at once.
+
+        A list that did not hold it was shown first, as after a request that broke off and was sent again.
+        """
         if said.kind == "note" or (said.kind == "user" and not said.untold):
             return False
-        given_up = {m.text for m in self.store.log if m.unshown or m.kind == "note" or self.branches.get(m.session)}
-        later = self.truth[next(k for k, other in enumerate(self.truth) if other is said) :]
-        return any(other.text in given_up for other in later if other.family == said.family)
+        sessions = {name for name, family in self.families.items() if family == said.family}
+        logged = {normal(m.kind, m.text) for m in self.store.log if m.session in sessions}
+        at = next(k for k, other in enumerate(self.truth) if other is said)
+        later = (other for other in self.truth[at + 1 :] if other.family == said.family)
+        return any(normal(other.kind, other.text) in logged for other in later)
 
     def mask(self, text: str) -> str:
         self.masks += 1
@@ -312,7 +317,7 @@ class Agent:
         self.live = history
         self.last: list[Message] = []
         self.waiting: list[tuple[list[Message], str]] = []
-        more = {"parents": lambda name: world.parents.get(name, "")} if _TELLS_PARENTS and world.witness else {}
+        more = {"parent_of": lambda name: world.parents.get(name, "")} if _TELLS_PARENTS and world.witness else {}
         self.capture = Capture(world.store, session=session, **more)
         self.capture.initialized()
         self.dead = False
@@ -339,6 +344,8 @@ class Agent:
             truth.seen = truth.seen or bool(announced)
             truth.untold = not announced
         self.capture.turn_started(world.mask(announced) if world.named else announced)
+        # Both hosts call a plugin's pre_llm_call with the list as a turn begins.
+        self.capture.turn_listed([world._masked(message) if world.named else message for message in self.live])
         if turn.end == "die_unsaved":
             self.crash()
             return

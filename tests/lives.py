@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import copy
-import re
 from collections import Counter
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from hostrows import normal
 from hostsim import Agent, Said, Step, Turn, World, picture
 
 from optchat.capture.capture import UNDO_NOTE
-from optchat.core.hosttext import canon
 
 if TYPE_CHECKING:
     import random
+    from collections.abc import Iterator, Sequence
 
 Entry = tuple[str, str]
 
@@ -95,151 +95,212 @@ def in_short(what: Turn | Step) -> str:
     return f"{type(what).__name__}({', '.join(parts)})"
 
 
+Event = tuple[Any, ...]
+"""The name of one of the ``Life``'s methods and what it is given."""
+
+
 @dataclass
-class Life:
-    """What goes on in one life of a host.
+class Habits:
+    """What can happen in a life.
 
     ``faults``: interrupts, errors, crashes. ``old``: an agent's own list is handed at its end, and sessions are copied and
-    compressed without a word. ``hard``: rows of any shape, retries, delegation, a host that speaks for itself.
+    compressed without a word. ``hard``: rows of any shape, retries, delegation, two agents at once, a host that speaks for itself.
     """
 
-    world: World
-    rng: random.Random
-    words: Words
     faults: bool
     old: bool = False
     hard: bool = False
-    agents: list[Agent] = field(default_factory=list)
-    left: list[str] = field(default_factory=list)
-    events: list[str] = field(default_factory=list)
-    agent: Agent = None  # type: ignore[assignment]
 
-    def live(self, events: int) -> None:
-        """Some events; every agent comes to an end, and every session with an open turn is opened once more."""
-        self.agent = self.world.start()
-        for _ in range(events):
-            if self.agent.dead:
-                self.begin(self.agent.session)
-            if self.hard:
-                self.world.passes(self.rng.expovariate(0.1))
-            self.one()
-        for agent in [*self.agents, self.agent]:
+
+class Life:
+    """One life of a host: events that can be played again, one by one, also with some of them left out."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.agent = world.start()
+        self.others: list[Agent] = []
+        self.replaced: list[Agent] = []
+        self.left: list[str] = []
+        self.events: list[Event] = []
+
+    def play(self, event: Event) -> None:
+        """One event, if it can happen."""
+        if self.agent.dead and event[0] not in ("start", "end"):
+            self.start(self.agent.session, joined=False, gateway=False)
+        self.events.append(event)
+        name, *given = event
+        getattr(self, name)(*given)
+
+    def close(self, ends: Sequence[Event] = ()) -> None:
+        """Every agent comes to an end, and every session with an open turn is opened once more."""
+        for event in ends:
+            self.play(event)
+        for agent in (*self.others, *self.replaced, self.agent):
             if not agent.dead:
-                self.end(agent)
+                agent.exit()
         for session in list(self.world.rows):
-            self.note("open and close", session)
             self.world.start(session).exit()
 
-    def note(self, *what: object) -> None:
-        self.events.append(" ".join(str(part) for part in what))
+    # -- the events
 
-    def begin(self, session: str | None) -> None:
-        gateway = self.old and self.rng.random() < 0.3
-        joined = self.rng.random() < 0.5
-        self.agent = self.world.start(session, joined=joined, gateway=gateway)
-        self.note("start", self.agent.session, "joined" * joined, "gateway" * gateway)
+    def start(self, session: str | None, joined: bool, gateway: bool) -> None:
+        if session is None or session in self.world.rows:
+            self.agent = self.world.start(session, joined=joined, gateway=gateway)
 
-    def end(self, agent: Agent) -> None:
-        """Ordered or not, with which list, or not at all."""
-        own = self.old and self.rng.random() < 0.6
-        if self.faults and self.hard and self.rng.random() < 0.15:
-            self.note("end without a word", agent.session)
-            agent.crash()
-        elif self.rng.random() < 0.7:
-            self.note("exit", agent.session, "own list" * own)
-            agent.exit(own=own)
-        else:
-            self.note("exit unordered", agent.session, "own list" * own)
-            agent.exit_unordered(own=own)
+    def again(self, joined: bool, gateway: bool) -> None:
+        self.start(self.agent.session, joined, gateway)
 
-    def one(self) -> None:
-        """One event."""
-        dice = self.rng.random()
-        if dice < 0.66:
-            turn = random_turn(self.rng, self.words, faults=self.faults, hard=self.hard)
-            self.note("turn", in_short(turn))
-            self.agent.turn(turn)
-        elif dice < 0.70:
-            self.note("compress")
-            self.agent.flush()
-            self.agent.compress()
-        elif dice < 0.75:
-            self.undo_or_retry()
-        elif dice < 0.84:
-            self.to_another_session()
-        elif dice < 0.88:
-            self.end(self.agent)
-            self.begin(self.agent.session)
-        elif dice < 0.92:
-            self.note("rebuilt")
-            self.agent.flush()
-            self.agents.append(self.agent)
-            self.begin(self.agent.session)
-        elif dice < 0.94 and self.agents:
-            gone = self.agents.pop(self.rng.randrange(len(self.agents)))
-            self.note("an older one ends:")
-            self.end(gone)
-        elif dice < 0.97 and self.left:
-            self.resume()
-        elif dice < 0.985 and self.old:
-            self.without_a_word()
-        else:
-            self.note("list shown twice")
-            self.agent.flush()
-            self.agent.capture.ended(self.world.shown(self.agent.live))
-            self.agent.capture.ended(self.world.shown(self.agent.live))
+    def passes(self, seconds: float) -> None:
+        self.world.passes(seconds)
 
-    def undo_or_retry(self) -> None:
-        if self.hard and self.rng.random() < 0.4:
-            turn = None if self.words.alike or self.rng.random() < 0.5 else Turn(self.words("ask"), answer=self.words("answer"))
-            self.note("retry", in_short(turn) if turn else "in the same words")
-            self.agent.retry(turn)
-            return
-        count = self.rng.choice((1, 1, 2))
-        late = self.faults and self.hard and self.rng.random() < 0.2
-        self.note("undo", count, "before the hook" * late)
+    def turn(self, turn: Turn) -> None:
+        self.agent.turn(copy.deepcopy(turn))
+
+    def compress(self) -> None:
+        self.agent.flush()
+        self.agent.compress()
+
+    def undo(self, count: int, late: bool) -> None:
         self.agent.undo(count, late=late)
 
-    def to_another_session(self) -> None:
-        dice = self.rng.random()
-        if dice < 0.45:
-            self.left.append(self.agent.session)
-            self.agent.new()
-            self.note("new", self.agent.session)
-        elif dice < 0.85 or not self.hard:
-            self.left.append(self.agent.branch())
-            self.note("branch", self.agent.session)
-        else:  # another agent, at the same time, in a session of its own
-            self.agents.append(self.agent)
-            self.begin(None)
+    def retry(self, turn: Turn | None) -> None:
+        self.agent.retry(copy.deepcopy(turn))
 
-    def resume(self) -> None:
-        others = [agent for agent in self.agents if not agent.dead and agent.session != self.agent.session]
-        if self.hard and others and self.rng.random() < 0.5:
-            self.agents.remove(others[0])
-            self.agents.append(self.agent)
-            self.agent = others[0]
-            self.note("the other agent goes on", self.agent.session)
-            return
-        target = self.rng.choice(self.left)
+    def new(self) -> None:
         self.left.append(self.agent.session)
-        self.agent.resume(target, joined=self.rng.random() < 0.5)
-        self.note("resume", target)
+        self.agent.new()
 
-    def without_a_word(self) -> None:
-        """A branch or a compression that no hook tells: the agent is thrown away, and a new one is shown what has become of it."""
-        dice = self.rng.random()
+    def branch(self) -> None:
+        self.left.append(self.agent.branch())
+
+    def resume(self, session: str, joined: bool) -> None:
+        if session in self.world.rows and not self.taken(session):
+            self.left.append(self.agent.session)
+            self.agent.resume(session, joined=joined)
+
+    def taken(self, session: str) -> bool:
+        """Whether another window has the session open: of two that go on in one, nothing tells what came first."""
+        return any(agent.session == session and not agent.dead for agent in self.others)
+
+    def rebuilt(self, joined: bool, gateway: bool) -> None:
+        """The host builds the agent anew, and the old one lives on."""
+        self.agent.flush()
+        self.replaced.append(self.agent)
+        self.again(joined, gateway)
+
+    def beside(self) -> None:
+        """Another agent, at the same time, in a session of its own."""
+        self.others.append(self.agent)
+        self.agent = self.world.start()
+
+    def swap(self, at: int) -> None:
+        """Another agent that lives goes on."""
+        if at < len(self.others) and not self.others[at].dead:
+            self.agent, self.others[at] = self.others[at], self.agent
+
+    def end(self, at: int | None, how: str, own: bool) -> None:
+        """The end of an agent, of the running one or another: ordered or not, with which list, or not at all."""
+        agents = [*self.others, *self.replaced, self.agent]
+        agent = agents[-1 if at is None or at >= len(agents) else at]
+        if agent.dead:
+            return
+        if how == "gone":
+            agent.crash()
+        elif how == "ordered":
+            agent.exit(own=own)
+        else:
+            agent.exit_unordered(own=own)
+        agent.dead = True
+
+    def twice(self) -> None:
+        self.agent.flush()
+        self.agent.capture.ended(self.world.shown(self.agent.live))
+        self.agent.capture.ended(self.world.shown(self.agent.live))
+
+    def copied(self, uids: bool, joined: bool, gateway: bool) -> None:
+        """A branch that no hook tells: a window copies what it shows, ids and all; a gateway copies without them."""
+        session = self.agent.session
+        self.left.append(session)
+        self.agent.vanish()
+        self.start(self.world.copy(session, uids=uids), joined, gateway)
+
+    def compressed(self, rotate: bool, joined: bool, gateway: bool) -> None:
+        """A compression that no hook tells."""
         session = self.agent.session
         self.agent.vanish()
-        if dice < 0.6:
-            self.left.append(session)
-            uids = dice < 0.2  # the window copies what it shows, ids and all; a gateway copies without them
-            child = self.world.copy(session, uids=uids)
-            self.note("copied", session, "to", child, "with ids" * uids)
+        self.start(self.world.compress(session, rotate=rotate), joined, gateway)
+
+
+class Chance:
+    """What happens next."""
+
+    def __init__(self, rng: random.Random, words: Words, habits: Habits) -> None:
+        self.rng = rng
+        self.words = words
+        self.habits = habits
+
+    def events(self, life: Life) -> Iterator[Event]:
+        """One thing that happens, and what goes with it."""
+        rng, habits = self.rng, self.habits
+        if habits.hard:
+            yield ("passes", round(rng.expovariate(0.1), 3))
+        dice = rng.random()
+        if life.agent.dead:
+            yield ("again", *self.loaded())
+        if dice < 0.66:
+            yield ("turn", random_turn(rng, self.words, faults=habits.faults, hard=habits.hard))
+        elif dice < 0.70:
+            yield ("compress",)
+        elif dice < 0.75:
+            yield self.taken_back()
+        elif dice < 0.84:
+            yield self.another_session()
+        elif dice < 0.88:
+            yield self.end(None)
+            yield ("again", *self.loaded())
+        elif dice < 0.92:
+            yield ("rebuilt", *self.loaded())
+        elif dice < 0.94 and (others := len(life.others) + len(life.replaced)):
+            yield self.end(rng.randrange(others))
+        elif dice < 0.97 and (life.left or life.others):
+            yield self.elsewhere(life)
+        elif dice < 0.985 and habits.old:
+            without_ids, rotate = rng.random() < 0.6, rng.random() < 0.5
+            yield ("copied", not without_ids, *self.loaded()) if rng.random() < 0.6 else ("compressed", rotate, *self.loaded())
         else:
-            child = self.world.compress(session, rotate=dice < 0.8)
-            self.note("compressed", session, "into", child)
-        self.begin(child)
+            yield ("twice",)
+
+    def ends(self, count: int) -> list[Event]:
+        return [self.end(at) for at in range(count)]
+
+    def loaded(self) -> tuple[bool, bool]:
+        """Whether a database joins messages as it gives them back, and whether a gateway passes them on."""
+        return self.rng.random() < 0.5, self.habits.old and self.rng.random() < 0.3
+
+    def end(self, at: int | None) -> Event:
+        own = self.habits.old and self.rng.random() < 0.6
+        if self.habits.faults and self.habits.hard and self.rng.random() < 0.15:
+            return ("end", at, "gone", own)
+        return ("end", at, "ordered" if self.rng.random() < 0.7 else "unordered", own)
+
+    def taken_back(self) -> Event:
+        rng, words = self.rng, self.words
+        if self.habits.hard and rng.random() < 0.4:
+            same = words.alike or rng.random() < 0.5
+            return ("retry", None if same else Turn(words("ask"), answer=words("answer")))
+        return ("undo", rng.choice((1, 1, 2)), self.habits.faults and self.habits.hard and rng.random() < 0.2)
+
+    def another_session(self) -> Event:
+        dice = self.rng.random()
+        if dice < 0.45:
+            return ("new",)
+        return ("branch",) if dice < 0.85 or not self.habits.hard else ("beside",)
+
+    def elsewhere(self, life: Life) -> Event:
+        rng = self.rng
+        if life.others and (not life.left or (self.habits.hard and rng.random() < 0.5)):
+            return ("swap", rng.randrange(len(life.others)))
+        return ("resume", rng.choice(life.left), rng.random() < 0.5)
 
 
 def live(
@@ -254,17 +315,13 @@ def live(
     hard: bool = False,
 ) -> Life:
     """Drive one host through some events."""
-    life = Life(world, rng, Words(rng, alike=alike, short=short), faults, old, hard)
-    life.live(events)
+    life = Life(world)
+    chance = Chance(rng, Words(rng, alike=alike, short=short), Habits(faults, old, hard))
+    for _ in range(events):
+        for event in chance.events(life):
+            life.play(event)
+    life.close(chance.ends(len(life.others) + len(life.replaced) + 1))
     return life
-
-
-def normal(kind: str, text: str) -> tuple[str, str]:
-    """A form in which masks and outer space do not count."""
-    if kind in ("user", "steer"):
-        text = canon(text)
-    text = re.sub(r'sk-\w+(\.\.\.\w+)?"?\}?|\*\*\*|\[redacted\]', "§", text)
-    return kind, text.strip()
 
 
 def logged(world: World, family: int) -> list[tuple[str, str]]:
@@ -286,11 +343,16 @@ class Verdict:
     moved: list[Entry] = field(default_factory=list)
     astray: list[Entry] = field(default_factory=list)
     unique: list[Entry] = field(default_factory=list)
+    raised: str = ""
     shown: list[str] = field(default_factory=list)
 
     @property
+    def kinds(self) -> set[str]:
+        return {kind for kind in ("doubled", "lost", "moved", "astray", "raised") if getattr(self, kind)}
+
+    @property
     def exact(self) -> bool:
-        return not (self.doubled or self.lost or self.moved or self.astray)
+        return not self.kinds
 
 
 def judged(world: World) -> Verdict:
@@ -314,10 +376,15 @@ def _judge(world: World, family: int, verdict: Verdict) -> None:
     got, want = [entry for _, entry in placed], expected(world, family)
     said = [s for s in world.truth if s.family == family and s.seen]
     firm = _by_session(world, [s for s in said if not s.loose and s.after is None])
+    # A note of an undo is written with the next message of its own session, whatever others say meanwhile.
+    told = [placed_entry for placed_entry in firm if placed_entry[1][0] != "note"]
     doubled, lost = list((Counter(got) - Counter(want)).elements()), list((Counter(want) - Counter(got)).elements())
     astray = [] if doubled or lost else list((Counter(_by_session(world, said)) - Counter(placed)).elements())
-    moved = [] if doubled or lost else _out_of_order([entry for _, entry in firm], got)
-    moved += [] if doubled or lost or astray or moved else _out_of_order(firm, placed)
+    moved = [] if doubled or lost else _out_of_order([entry for _, entry in told], got)
+    moved += [] if doubled or lost or astray or moved else _out_of_order(told, placed)
+    for session in dict.fromkeys(name for name, _ in firm) if not (doubled or lost or astray or moved) else ():
+        mine = [[entry for entry in entries if entry[0] == session] for entries in (firm, placed)]
+        moved += _out_of_order(*mine)
     for late in said if not moved else ():
         if late.after is not None and _before(placed, late):
             moved.append(normal(late.kind, late.text))
@@ -354,4 +421,4 @@ def _out_of_order(some: list[Any], everything: list[Any]) -> list[Any]:
     return next(([entry] for entry in some if not any(entry == other for other in rest)), [])
 
 
-__all__ = ["Said", "Verdict", "differences", "expected", "judged", "live", "logged", "normal"]
+__all__ = ["Life", "Said", "Verdict", "differences", "expected", "judged", "live", "logged", "normal"]

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from ..core.drafts import NEAR_S, Draft, seconds
 from ..core.errors import OptchatError, StoreError
-from ..core.hostlist import STEER
+from ..core.hostlist import STEER, read_message
 from ..core.hosttext import alike, canon, likeness, told
 from ..core.known import UNDO_NOTE, Known
 from ..core.reader import Reader
@@ -50,7 +50,8 @@ _CONTINUES: Final = ("compression", "branch", "")
 class _Begun:
     """A turn this instance was told of, at ``time`` in seconds.
 
-    ``shown``: its own list is here; ``over``: and is logged; ``undone``: the user has taken turns back since.
+    ``shown``: its own list is here; ``over``: and is logged; ``undone``: the user has taken turns back since. ``length``: messages of
+    the list it began with, its own included; 0 where that was not shown, or is no more so.
     """
 
     token: str
@@ -60,6 +61,7 @@ class _Begun:
     shown: bool = False
     over: bool = False
     undone: bool = False
+    length: int = 0
 
 
 @dataclass(slots=True)
@@ -147,6 +149,21 @@ class Capture:
                 if turn.over:
                     self._write_down(session, [replace(draft, text=None)])
 
+    def turn_listed(self, messages: Sequence[object]) -> None:
+        """The turn that was announced last begins with this list, its own message at the end. Waits for nobody.
+
+        A host that sends a message again cuts the old one off its list: no list of its own will come
+        for that turn any more, and only this tells it from one whose list is late.
+        """
+        own = next((item for item in read_message(messages[-1]) if item.said), None) if messages else None
+        with self._turns_lock:
+            turn = self._turns[-1] if self._turns else None
+            if turn is None or own is None or not (turn.wordless or alike(own.canon, turn.canon)):
+                return
+            turn.length = len(messages)
+            for older in self._turns[:-1]:
+                older.over = older.over or 0 < turn.length <= older.length
+
     def delegated(self, task: str, result: str) -> None:
         """A subagent has reported. Waits for nobody."""
         self._put_aside("work", f"{task}\n\n{result}", result.strip() or task.strip())
@@ -173,6 +190,9 @@ class Capture:
 
     def list_seen(self, messages: Sequence[object]) -> None:
         """The host shows its list at some other moment, perhaps in the middle of a turn, perhaps before it has announced one."""
+        with self._turns_lock:
+            for turn in self._turns:
+                turn.length = 0  # the list may be about to be compressed, and shorter for that
         with self._lock:
             self._take(self._reader.read(messages), None)
 
@@ -336,7 +356,8 @@ class Capture:
             facts.likely = likely and (facts.rewound or (bool(items) and (items[-1].steer or not items[-1].said)))
             plan = reconcile(items, self._known, drafts, facts)
             session, mark = self.session, self._mark
-            origin = self._origin_of(items, plan, facts, drafts) if plan.strangers else None
+            strange = plan.strangers or (plan.is_headless and not self._known.shown(session))
+            origin = self._origin_of(items, plan, facts, drafts) if strange else None
             if origin is not None and origin.copy is not None:
                 fork = origin.copy
                 self._store.fork(fork.child, fork.parent, [*fork.turns], whole=False, at=fork.at)

@@ -75,7 +75,7 @@ def find_origin(
             continue  # the shown session is where that one began
         fork = Fork(first, name, -1, frozenset(d.token for d in there.drafts if d.session == name))
         found, matched = _as_copy(items, turn, drafts, fork=fork, read=(here, there))
-        if found is not None and len(found.strangers) < len(plan.strangers) and matched > most:
+        if found is not None and _adds_less(found, plan) and matched > most:
             best, most = Origin(name, there.mark, copy=_up_to(found.reached, fork, there)), matched
     return best
 
@@ -106,6 +106,12 @@ def _as_copy(
     both = [*(draft for draft in open_there if draft.token not in tokens), *drafts]
     found = _tried(items, known, both, turn)
     return (found if found.reached >= 0 else None), len(items) - len(found.additions)
+
+
+def _adds_less(found: Plan, plan: Plan) -> bool:
+    if plan.strangers:
+        return len(found.strangers) < len(plan.strangers)
+    return len(found.additions) < len(plan.additions)
 
 
 def _up_to(reached: int, fork: Fork, there: News) -> Fork:

@@ -188,7 +188,9 @@ def _pairs(runs: list[_Run], known: list[_Run]) -> list[tuple[int, int]]:
     """Item and record of runs that end together."""
     pairs: list[tuple[int, int]] = []
     for run, record in zip(runs, known[len(known) - len(runs) :], strict=True):
-        pairs += zip(range(run.first, run.end), range(record.first, record.end), strict=False)
+        # From the end: what a host has joined goes by the last message in it.
+        both = zip(range(run.end - 1, run.first - 1, -1), range(record.end - 1, record.first - 1, -1), strict=False)
+        pairs += reversed(list(both))
     return pairs
 
 

@@ -82,7 +82,7 @@ class Draft:
     def of(cls, record: Record, *, late: bool) -> Draft:
         """A turn that is logged; if no list has shown it yet, one is awaited."""
         text = record.text or record.canon
-        return cls(record.turn, record.session, text, record.date, kind=record.kind, record=record, late=late)
+        return cls(record.turn, record.session, text, record.date, kind=record.kind, record=record, late=late, mine=False)
 
 
 def seconds(date: str) -> float:

@@ -169,10 +169,7 @@ def _agent(message: Mapping[str, Any]) -> Iterator[Item]:
     else:
         yield _gap(text)
         for piece in real:
-            if piece.kind == "before":
-                yield from _spoken(piece.text)
-            else:
-                yield from _said(piece.text, parts=False)
+            yield from _spoken(piece.text)
     yield from _calls(message.get("tool_calls"), content)
 
 

@@ -30,7 +30,6 @@ def fresh_named(case: Case) -> list[New]:
     """The new part of a list, in order."""
     case.running = case.running if case.turn.sure else None  # another list may show it among others, or not at all
     seen: list[New] = []
-    seen_by_id: list[Record] = []
     unknown: list[Item] = []
     for item in case.items:
         if item.held or item.kind == "gap" or item.again:
@@ -38,7 +37,6 @@ def fresh_named(case: Case) -> list[New]:
         records = [r for name in (item.uid, *item.absorbed) if name for r in case.known.by_uid.get(name, ())]
         if records:
             case.plan.reached = max(case.plan.reached, *(record.id for record in records))
-            seen_by_id += records
             bound = len(case.plan.binds)
             # Of one that is redacted, what is gone from the log would be taken for what the message has gained.
             gained = [] if any(record.redacted for record in records) else _gained(case, item, records)
@@ -48,20 +46,21 @@ def fresh_named(case: Case) -> list[New]:
         else:
             unknown.append(item)
             seen.append(New.whole(item, named=True))
-    nameless = _nameless(case, seen_by_id) if unknown else []
+    nameless = _nameless(case) if unknown else []
     nameless = [record for record in nameless if not record.said or _may_be_shown(record, unknown)]
     return _without_nameless(case, seen, unknown, nameless) if nameless else seen
 
 
-def _nameless(case: Case, seen: Sequence[Record]) -> list[Record]:
+def _nameless(case: Case) -> list[Record]:
     """The records that items with unknown ids may be: those without an id, or copied with new ones.
 
     Host B's gateway copies the rows of a branch without their ids (0.22.2,
     gateway/slash_commands_session.py, ``_branch_row``), so that all of the branch's first list is
-    unknown. A list of which anything was known by its id is no such list.
+    unknown. A list that begins with a known id is no such list.
     """
     session = case.turn.session
-    copied = all(record.session == session for record in seen)
+    first = next((item.uid for item in case.items if item.uid and item.kind != "gap"), "")
+    copied = first not in case.known.by_uid
     shown = case.known.shown(session)
     return [r for r in shown if not r.uid or (copied and r.session != session)]
 

@@ -26,12 +26,14 @@ class Match:
     """The first ``old`` items are known, but for what ``rest`` adds to the last of them. ``pairs``: item and record by index.
 
     ``firm``: nothing speaks against it. It is not where what stands before the running turn's message differs in list and log.
+    ``later``: items behind those that are known all the same: what was missing stands in their midst.
     """
 
     old: int = 0
     rest: str = ""
     firm: bool = True
     pairs: list[tuple[int, int]] = field(default_factory=list)
+    later: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +64,57 @@ class Pairing:
         """How much is known. ``begun``: items and records begin at the same place."""
         found = self._paired(len(self.items))
         paired = {at for at, _ in found.pairs}
+        crossing = self._crossing(paired)
         made = [at for at, item in enumerate(self.items) if item.kind == "tool"]
-        called = max((at for at in made if at in paired or self._is_elsewhere(self.items[at])), default=-1)
+        known = (at for at in made if at in paired or at in crossing or self._is_elsewhere(self.items[at]))
+        called = max(known, default=-1)
         # The first call after those is new, and so are all things after it: words that were said before are said again.
         end = next((at for at in made if at > called), len(self.items))
         if end < len(self.items):
+            later = self._later(end, found) | crossing
             found = self._paired(end)
+            found.later = later
+            if any(at > end for at in later):
+                return found
             if (shorter := self._without_opening(end, found)) is not None and self.expected.explained(shorter):
                 return shorter
+        else:
+            found.later = crossing
         return self._changed(found) if found.pairs or begun else found
+
+    def _crossing(self, paired: set[int]) -> frozenset[int]:
+        """Items without a pair that are known by what they are: the log has them in another order.
+
+        That is where a list first showed them late; their place must not make them new.
+        """
+        known: set[int] = set()
+        for at, here in self._sure(len(self.items)):
+            item, reached = self.items[at], here
+            if at in paired or item.key not in self.spots or (item.said and self.expected.opens(item)):
+                continue
+            known.add(at)
+            # So is what follows it in list and log alike.
+            for k in range(at + 1, len(self.items)):
+                reached += 1
+                if k in paired or self.items[k].said or reached >= len(self.records):
+                    break
+                if self.items[k].key != self.records[reached].key:
+                    break
+                known.add(k)
+        return frozenset(known)
+
+    def _later(self, end: int, found: Match) -> frozenset[int]:
+        """Known items behind a call that is not logged, from a message of the user's on that is known for certain.
+
+        A turn that broke off before any hook showed what it did comes back from the database in front
+        of turns that were logged long since.
+        """
+        held = self._held(len(self.items))
+        sure = (at for at in sorted(held) if at > end and self.items[at].said)
+        start = next((at for at in sure if not self.expected.opens(self.items[at])), None)
+        if start is None:
+            return frozenset()
+        return frozenset(at for at, _ in found.pairs if at >= start)
 
     def _is_elsewhere(self, item: Item) -> bool:
         """Whether a call is logged in a session that this one does not see."""
@@ -104,14 +148,7 @@ class Pairing:
         as in the patience diff, because one message that was logged late must not hide all that follows it. Replies do not count:
         short ones are alike.
         """
-        keys = {at: self._sure_key(item) for at, item in enumerate(self.items[:end]) if item.said or item.kind == "tool"}
-        counts = Counter(keys.values())
-        for item in self.items[:end]:
-            if item.said and item.key not in self.spots and "\n\n" in item.canon:
-                # What a host has joined occurs there as well: without this, "continue" said again
-                # would be the older one that stands joined before it.
-                counts.update({f"said|{part}" for part in item.canon.split("\n\n")} - {self._sure_key(item)})
-        sure = [(at, self.spots[key][0]) for at, key in keys.items() if counts[key] == 1 and len(self.spots.get(key, ())) == 1]
+        sure = self._sure(end)
         ends: list[int] = []
         places: list[int] = []
         for _, here in sure:
@@ -123,6 +160,18 @@ class Pairing:
             if place == wanted:
                 held[at], wanted = here, wanted - 1
         return held
+
+    def _sure(self, end: int) -> list[tuple[int, int]]:
+        """Calls and messages of the user that occur once in items before ``end`` and once in the records."""
+        keys = {at: self._sure_key(item) for at, item in enumerate(self.items[:end]) if item.said or item.kind == "tool"}
+        counts = Counter(keys.values())
+        for item in self.items[:end]:
+            if item.said and item.key not in self.spots and "\n\n" in item.canon:
+                # What a host has joined occurs there as well: without this, "continue" said again
+                # would be the older one that stands joined before it.
+                counts.update({f"said|{part}" for part in item.canon.split("\n\n")} - {self._sure_key(item)})
+        once = ((at, key) for at, key in keys.items() if counts[key] == 1)
+        return [(at, self.spots[key][0]) for at, key in once if len(self.spots.get(key, ())) == 1]
 
     def _sure_key(self, item: Item) -> str:
         """An item's key, or where it was joined that of the last known message in it."""
@@ -137,7 +186,22 @@ class Pairing:
             at -= 1
         if at < 0 or not self.items[at].said or match.old <= at or match.rest:
             return None
-        return Match(at, pairs=[pair for pair in match.pairs if pair[0] < at])
+        pairs = [pair for pair in match.pairs if pair[0] < at]
+        later = self._behind(end, pairs[-1][1] if pairs else -1)
+        return Match(at, pairs=pairs, later=match.later | later)
+
+    def _behind(self, end: int, reached: int) -> frozenset[int]:
+        """Items behind a new call that go on in the records, from the next message of the user's on."""
+        known: set[int] = set()
+        for at in range(end, len(self.items)):
+            item = self.items[at]
+            if not known and not item.said:
+                continue
+            here = self._next_said(item.canon, reached)[0] if item.said else self._next(item.key, reached)
+            if here is not None:
+                known.add(at)
+                reached = here
+        return frozenset(known)
 
     def _next(self, key: str, reached: int) -> int | None:
         places = self.spots.get(key)

@@ -95,6 +95,11 @@ class Plan:
     retraction: Entry | None = None
 
     @property
+    def is_headless(self) -> bool:
+        """Whether it begins with words or deeds of the agent's that nobody has asked for."""
+        return bool(self.additions) and self.additions[0].entry.kind in ("talk", "tool", "echo")
+
+    @property
     def strangers(self) -> list[Entry]:
         """What the user is to have said, but no turn was announced with it."""
         entries = (addition.entry for addition in self.additions)
@@ -194,7 +199,8 @@ def is_worded(item: Item, *, named: bool) -> bool:
 def new_after(flow: Sequence[Item], match: Match) -> list[New]:
     """What a match leaves as new."""
     head = [New.gain(flow[match.old - 1], match.rest)] if match.rest and match.old else []
-    return head + [New.whole(item) for item in flow[match.old :]]
+    new = (item for at, item in enumerate(flow[match.old :], match.old) if at not in match.later)
+    return head + [New.whole(item) for item in new]
 
 
 def is_blank(draft: Draft | None) -> bool:

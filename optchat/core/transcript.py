@@ -33,6 +33,7 @@ __all__ = ["EARLY", "Addition", "Bind", "Footing", "Plan", "Turn", "reconcile", 
 
 def reconcile(items: Sequence[Item], known: Known, drafts: Sequence[Draft], turn: Turn) -> Plan:
     """The plan for one list. ``drafts``: the open turns of the session and its branches, in the order in which they began."""
+    items = _without_nothing(items, known, drafts, turn.session)
     recognize(items, known, turn.session, [draft.canon for draft in drafts])
     case = Case(items, known, drafts, turn)
     gap = max((at for at, item in enumerate(items) if item.kind == "gap"), default=-1)
@@ -138,6 +139,24 @@ def _holds(text: str, clue: str) -> bool:
     """Whether some words stand in a text, as they are or within a JSON string."""
     quoted = (json.dumps(clue)[1:-1], json.dumps(clue, ensure_ascii=False)[1:-1])
     return bool(clue) and any(words in text for words in (clue, *quoted))
+
+
+def _without_nothing(
+    items: Sequence[Item], known: Known, drafts: Sequence[Draft], session: str
+) -> Sequence[Item]:
+    """The items without empty rows in the user's role that cannot be white space somebody has sent.
+
+    A database keeps a row of no words, or of no text, as an empty one; and joined to a message it
+    leaves no trace, so that it would be paired in that message's place.
+    """
+    if not any(item.said and not item.text for item in items):
+        return items
+    if any(draft.text is not None and not draft.canon for draft in drafts):
+        return items
+    blank = [r for r in known.shown(session) if r.said and not r.canon]
+    # One that has its id can only be shown under another where the whole list was copied.
+    free = any(not record.uid or record.session != session for record in blank)
+    return [i for i in items if i.text or not i.said or i.uid in known.by_uid or free]
 
 
 def _is_wordless(new: New) -> bool:
