@@ -1,8 +1,9 @@
-"""What was really said in the lives of a home's chat programs, and whether the memory's log says just that.
+"""What was really said in the lives of a home's programs, and whether the log says just that.
 
-The truth is what was typed, what the model answered to it, and what its tools returned: from the keyboard and from the requests, not
-from anything the memory or the host has noted. Two things are asked of the host's database: in which session of its own it has put a
-turn, and what came of a tool whose result no model was ever sent.
+The truth is what was typed, what the model answered to it, and what its tools returned: from the
+keyboard and from the requests, not from anything the memory or the host has noted. Two things are
+asked of the host's database: in which session of its own it has put a turn, and what came of a tool
+whose result no model was ever sent.
 """
 
 import json
@@ -17,19 +18,20 @@ from model_server import plain
 from terminal import CTRL_C, CTRL_D, CTRL_Q, Terminal, kept_results, rows
 
 RECORDINGS = os.environ.get("OPTCHAT_RECORDINGS")
-"""A directory for what the hosts call of us in each life, and what came of it (see recording/sitecustomize.py); read before the tests'
-own environment is cleared of such names."""
-
+"""A directory for what the hosts call of us in each life, and what came of it (see
+recording/sitecustomize.py); read before the tests' own environment is cleared of such names."""
 
 STUBS = ("[Result unavailable", "[Orphan recovery")
-"""How a host begins the result it makes up for a call that has none: A 0.19 and B 0.22, agent/agent_runtime_helpers.py and agent/replay_cleanup.py."""
+"""How the results begin that a host makes up for calls that have none: A 0.19 and B 0.22,
+agent/agent_runtime_helpers.py and agent/replay_cleanup.py."""
 
 
 @dataclass
 class Said:
     """One thing that was really said. `session` None: wherever the host has put it.
 
-    `cut`: an answer that was interrupted, or a call without a result. A host may take it back before anybody is shown it.
+    `cut`: an answer that was interrupted, or a call without a result. A host may take it back
+    before anybody is shown it.
     """
 
     kind: str
@@ -40,7 +42,8 @@ class Said:
     cut: bool = False
 
     def line(self):
-        return f"{(self.session or '?')[-6:]:6} {self.kind:4} {self.call + ' ' if self.call else ''}{' '.join(self.words.split())[:90]}"
+        words = " ".join([self.call, *self.words.split()]).strip()
+        return f"{(self.session or '?')[-6:]:6} {self.kind:4} {words[:90]}"
 
 
 class Life:
@@ -59,7 +62,7 @@ class Life:
         self.said.append(Said(kind, words, session, call))
 
     def play(self, scenario):
-        """Live a scenario (see driver.py) that leaves what was said in `out["said"]`: text and session of each message."""
+        """Live a scenario (see driver.py) that leaves (text, session) of what was said in `out`."""
         played = Played(self, self.home.play(scenario)["said"])
         self.take(played)
         assert not played.coming, f"never asked the model: {played.coming}"
@@ -78,26 +81,34 @@ class Life:
         return FileLock(self.home.memory / "write.lock")
 
     def take(self, chat, ended=True):
-        """Put down what has been asked and answered since the last time. `ended`: no answer is under way any more."""
+        """Put down what has been asked and answered since the last time.
+
+        `ended`: no answer is under way any more.
+        """
         with self.server.changed:
             exchanges = [exchange for exchange in self.server.exchanges if not exchange.taken]
         for exchange in exchanges:
-            body = exchange.body
-            goal = self._goal(body)
-            if goal and exchange.sent and not exchange.message.get("tool_calls"):
-                self.add("work", f"{goal}\n{exchange.message['content']}")
-            if not body.get("tools") or goal:
-                exchange.taken = exchange.sent
-                continue
-            if not exchange.heard:
-                exchange.heard = True
-                chat.asked(paragraphs(body))
-            if exchange.sent:
-                exchange.taken = True
-                self._answered(exchange.message, chat)
-            elif exchange.streamed and ended:
-                exchange.taken = True
-                self.said.append(Said("talk", exchange.streamed, chat.session, cut=True))
+            if not exchange.body.get("tools") or self._goal(exchange.body):
+                self._reported(exchange)
+            else:
+                self._talked(exchange, chat, ended)
+
+    def _reported(self, exchange):
+        exchange.taken = exchange.sent
+        goal = self._goal(exchange.body)
+        if goal and exchange.sent and not exchange.message.get("tool_calls"):
+            self.add("work", f"{goal}\n{exchange.message['content']}")
+
+    def _talked(self, exchange, chat, ended):
+        if not exchange.heard:
+            exchange.heard = True
+            chat.asked(paragraphs(exchange.body))
+        if exchange.sent:
+            exchange.taken = True
+            self._answered(exchange.message, chat)
+        elif exchange.streamed and ended:
+            exchange.taken = True
+            self.said.append(Said("talk", exchange.streamed, chat.session, cut=True))
 
     def _answered(self, message, chat):
         for call in message.get("tool_calls", ()):
@@ -109,19 +120,21 @@ class Life:
         name, arguments = call["function"]["name"], call["function"]["arguments"]
         if name == "delegate_task":
             given = json.loads(arguments)
-            self.goals += [given["goal"]] if "goal" in given else [task["goal"] for task in given["tasks"]]
+            self.goals += [task["goal"] for task in given.get("tasks", [given])]
         self.add("tool", f"{name} {arguments}", chat.session, call["id"])
         self.add("echo", "", chat.session, call["id"])
 
     def _goal(self, body):
         """What a subagent was told to do whose request this is."""
-        first = next(plain(message["content"]) for message in body["messages"] if message["role"] == "user")
+        users = (message for message in body["messages"] if message["role"] == "user")
+        first = plain(next(users)["content"])
         return next((goal for goal in self.goals if first.startswith(goal)), None)
 
     def results(self, call):
-        """What a tool returned: as the host has kept it, and as the model was sent it. Empty if nothing came of it."""
-        sent = (message for body in self.server.chats() for message in body["messages"] if message.get("tool_call_id") == call)
-        texts = [*kept_results(self.home, call), *(plain(message["content"]) for message in sent)]
+        """What a tool returned, as the host has kept it and as the model was sent it."""
+        messages = (message for body in self.server.chats() for message in body["messages"])
+        sent = [plain(one["content"]) for one in messages if one.get("tool_call_id") == call]
+        texts = [*kept_results(self.home, call), *sent]
         return [text for text in texts if not text.startswith(STUBS)]
 
     def truth(self):
@@ -137,17 +150,24 @@ class Life:
 
     def logged(self):
         """What the log holds. Notes are nobody's words."""
-        kept = [message for message in self.home.messages() if message["kind"] != "note"]
-        return [Said(message["kind"], message["text"], message.get("session"), message.get("call", "")) for message in kept]
+        messages = (message for message in self.home.messages() if message["kind"] != "note")
+        return [
+            Said(one["kind"], one["text"], one["session"], one.get("call", "")) for one in messages
+        ]
 
-    def check(self, order=True):
-        """Whether the log holds what was said: kind, words and session of each message, in order, as often as it was said."""
+    def check(self, apart=False):
+        """Whether the log holds what was said: kind, words and session of each message, in order.
+
+        Each as often as it was said. `apart`: sessions were lived side by side, and each is in
+        order for itself.
+        """
         truth, logged = self.truth(), self.logged()
         lists = [[one.line() for one in side] for side in (truth, logged)]
         report = "\n".join(["really said:", *lists[0], "", "in the log:", *lists[1]])
-        if not order:
-            truth, logged = (sorted(side, key=lambda one: (one.session or "", one.kind, one.words)) for side in (truth, logged))
-        truth = [one for one in truth if not one.cut or any(_same(one, other) for other in logged)]
+        if apart:
+            truth.sort(key=lambda one: one.session or "")
+            logged.sort(key=lambda one: one.session or "")
+        truth = [one for one in truth if not one.cut or any(_same(one, kept) for kept in logged)]
         alike = len(truth) == len(logged) and all(map(_same, truth, logged))
         self._keep(f"{report}\n\nVERDICT {'alike' if alike else 'not alike'}")
         assert alike, report
@@ -165,9 +185,13 @@ def recording():
 
 
 def paragraphs(body):
-    """What stands in the last message of the user, without the memory put behind it; hosts join what was not answered, and add notes."""
-    last = [plain(message["content"]) for message in body["messages"] if message["role"] == "user"][-1]
-    return [part.strip() for part in last.partition("<memory-context>")[0].split("\n\n")]
+    """What stands in the user's last message, without the memory put behind it.
+
+    Hosts join messages that were not answered, and add notes of their own.
+    """
+    last = [message for message in body["messages"] if message["role"] == "user"][-1]
+    text = plain(last["content"]).partition("<memory-context>")[0]
+    return [part.strip() for part in text.split("\n\n")]
 
 
 def _same(said, logged):
@@ -177,7 +201,8 @@ def _same(said, logged):
         return False
     if said.kind == "tool":
         name, _, arguments = said.words.partition(" ")
-        return name in logged.words and all(json.dumps(value)[1:-1] in logged.words for value in json.loads(arguments).values())
+        given = [json.dumps(value)[1:-1] for value in json.loads(arguments).values()]
+        return all(part in logged.words for part in [name, *given])
     if said.kind == "work":
         return all(part in logged.words for part in said.words.split("\n"))
     if said.kind == "echo":
@@ -195,7 +220,8 @@ class Chat(Terminal):
         self._interrupted = False
         more = {}
         if RECORDINGS:
-            more = {"OPTCHAT_RECORDING": str(recording()), "PYTHONPATH": str(Path(__file__).with_name("recording"))}
+            recorder = Path(__file__).with_name("recording")
+            more = {"OPTCHAT_RECORDING": str(recording()), "PYTHONPATH": str(recorder)}
         super().__init__(life.home, *arguments, **more)
 
     @property
@@ -203,7 +229,7 @@ class Chat(Terminal):
         return self._session
 
     def asked(self, asked):
-        """A request has come in with these paragraphs of a user's; what was typed of them is said now, if it is not yet counted."""
+        """A request with these paragraphs has come in: what was typed of them is said."""
         for number, typed in enumerate(self._coming):
             if typed in asked:
                 for text in self._coming[: number + 1]:
@@ -216,7 +242,10 @@ class Chat(Terminal):
         self.life.add("user", text, self._session)
 
     def _find(self, text):
-        self.until(lambda: rows(self.home, text) or self.process.poll() is not None, f"{text!r} in state.db")
+        self.until(
+            lambda: rows(self.home, text) or self.process.poll() is not None,
+            f"{text!r} in state.db",
+        )
         found = rows(self.home, text)
         return found[-1][0] if found else None
 
@@ -230,9 +259,13 @@ class Chat(Terminal):
         """Type a message; the turn it begins is under way."""
         self.life.take(self, ended=False)
         self._coming.append(text)
-        before = len(self.server.chats())
+        before = self._asked(text)
         self.type(text)
-        self.until(lambda: len(self.server.chats()) > before, f"asking the model {text!r}")
+        self.until(lambda: self._asked(text) > before, f"asking the model {text!r}")
+
+    def _asked(self, text):
+        """How often the model was asked this."""
+        return sum(text in paragraphs(body) for body in self.server.chats())
 
     def say(self, text):
         self.begin(text)
@@ -249,10 +282,12 @@ class Chat(Terminal):
         self.begin(text)
         self.idle()
 
-    def until_asked(self, beginning):
-        """Until the model is asked something that begins so."""
-        asked = lambda: any(plain(body["messages"][-1]["content"]).startswith(beginning) for body in self.server.chats())  # noqa: E731
-        self.until(asked, f"asking the model {beginning!r}")
+    def until_asked(self, words):
+        """Until the model is asked something in which this stands."""
+        self.until(
+            lambda: any(words in "\n".join(paragraphs(body)) for body in self.server.chats()),
+            f"asking the model {words!r}",
+        )
 
     def steer(self, text):
         self.life.take(self, ended=False)
@@ -266,9 +301,9 @@ class Chat(Terminal):
     def retry(self, text):
         """`/retry`, which says this text again."""
         self._coming.append(text)
-        before = len(self.server.chats())
+        before = self._asked(text)
         self.type("/retry")
-        self.until(lambda: len(self.server.chats()) > before, "asking the model again")
+        self.until(lambda: self._asked(text) > before, "asking the model again")
         self.idle()
 
     # Sessions

@@ -1,7 +1,8 @@
-"""A gateway in a host's Python, as its own code runs it: messages go in where a platform's adapter hands them over.
+"""A gateway in a host's Python, as its own code runs it.
 
-For scenarios (see driver.py). No platform is connected; what a person writes, commands included, goes through the host's own
-`GatewayRunner._handle_message`, so that /branch, /compress, /new and all others are done by the host.
+For scenarios (see driver.py). No platform is connected: what a person writes, commands included,
+goes in where an adapter hands it over, at the host's own `GatewayRunner._handle_message`, so that
+/branch, /compress, /new and all others are done by the host.
 """
 
 import asyncio
@@ -30,7 +31,9 @@ class Messenger:
 
     def say(self, text, chat="c1"):
         """One message of a person's direct chat; the reply as the platform would get it."""
-        source = SessionSource(platform=Platform.TELEGRAM, chat_id=chat, chat_type="dm", user_id="1", user_name="Ann")
+        source = SessionSource(
+            platform=Platform.TELEGRAM, chat_id=chat, chat_type="dm", user_id="1", user_name="Ann"
+        )
         reply = self._do(self.runner._handle_message(MessageEvent(text=text, source=source)))
         if not text.startswith("/"):
             self.said.append((text, self.session(source)))

@@ -9,8 +9,8 @@ What it answers is written in the last paragraph of the user's message, between 
     @@fail 400@@           answer with this HTTP status
     @@wait 2.5@@           begin to answer after so many seconds
     @@drip 0.3@@           pause so long between two pieces of the answer
-    @@hold NAME@@          begin to answer when `release(NAME)` was called
-    @@halt NAME@@          send the first piece of the answer, and the others when `release(NAME)` was called
+    @@hold NAME@@          begin to answer when `release(NAME)` is called
+    @@halt NAME@@          send the first piece of the answer, and the rest when it is released
 
 Requests without tools (titles, compressions, our own compactor) carry whole conversations in one message; no order in them is
 followed. `auxiliary` answers those to the model `aux-model`, and may raise a `RefusedError`; left alone it writes the lines it is
@@ -38,7 +38,10 @@ class RefusedError(Exception):
 
 @dataclass
 class Exchange:
-    """A request, the message it was answered with, and what of its text has gone out. `heard` and `taken` are for who puts down what was said."""
+    """A request, the message it is answered with, and what of its text has gone out.
+
+    `heard` and `taken` are for who puts down what was said.
+    """
 
     body: dict
     message: dict | None = None
@@ -49,10 +52,10 @@ class Exchange:
 
 
 class ModelServer:
-    """Serves from `with` to its end. `requests` holds every request body, oldest first, and `keys` the key each came with.
+    """Serves from `with` to its end. `requests` holds every body, oldest first, `keys` their keys.
 
-    `exchanges` holds each request with what it is answered with, once that is known, and whether all of it was sent. `changed` is notified
-    whenever a request has come in, an answer is out, or one waits at an order (`reached` has the names of those).
+    `exchanges` holds each request with its answer. `changed` is notified when a request has come
+    in, a piece of an answer is out, or one waits at an order (`reached` has their names).
     """
 
     def __init__(self):
@@ -106,7 +109,7 @@ class ModelServer:
             self.changed.notify_all()
 
     def reply(self, body):
-        """The message a request is answered with, and what is to happen between its pieces: a pause, or a wait by a name."""
+        """The message a request is answered with; the pause between pieces, or where to halt."""
         if body.get("model") == "aux-model":
             return {"content": self.auxiliary(body)}, 0
         if not body.get("tools"):

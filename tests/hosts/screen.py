@@ -1,6 +1,6 @@
-"""A terminal's screen: what a program that draws on a pty shows, and what has scrolled off above it.
+"""A terminal's screen: what a program on a pty shows, and what has scrolled off above it.
 
-It knows the control sequences that prompt_toolkit and rich send, and ignores those it does not know.
+It knows the control sequences that prompt_toolkit and rich send, and ignores all others.
 """
 
 import codecs
@@ -83,7 +83,11 @@ class Screen:
         self.cells.append([" "] * COLUMNS)
 
     def _sequence(self, final, args):
-        numbers = [int(number or 0) for number in args.split(";")] if re.fullmatch(r"[\d;]*", args) else []
+        numbers = (
+            [int(number or 0) for number in args.split(";")]
+            if re.fullmatch(r"[\d;]*", args)
+            else []
+        )
         first = numbers[0] if numbers else 0
         if final in "ABCD":
             self._move(final, max(1, first))
@@ -109,7 +113,13 @@ class Screen:
         if what == 3:
             self.above.clear()
             return
-        rows = range(ROWS) if what == 2 else range(self.row + 1, ROWS) if what == 0 else range(self.row)
+        rows = (
+            range(ROWS)
+            if what == 2
+            else range(self.row + 1, ROWS)
+            if what == 0
+            else range(self.row)
+        )
         for row in rows:
             self.cells[row] = [" "] * COLUMNS
         if what != 2:

@@ -1,4 +1,7 @@
-"""Lives lived in both hosts' own chat program, in a terminal: the log holds what was really said, once, in order, in its session."""
+"""Lives lived in both hosts' own chat program, in a terminal.
+
+The log holds what was really said, once, in order, in its session.
+"""
 
 import pytest
 
@@ -325,4 +328,4 @@ def test_the_same_words_by_two_programs_at_once(life):
         ann.say("ok")
         bob.exit()
         ann.exit()
-    life.check()
+    life.check(apart=True)

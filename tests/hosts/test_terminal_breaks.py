@@ -1,4 +1,4 @@
-"""Lives in a terminal that break: interrupts, deaths, words into the middle of a turn, work that is handed over."""
+"""Lives in a terminal that break: interrupts, deaths, words into a turn, work handed over."""
 
 import pytest
 from test_terminal import tool
@@ -130,6 +130,20 @@ def test_a_message_typed_in_the_middle_of_an_answer_then_new(life):
         chat.new()
         chat.exit()
     life.check()
+    assert [words for _, words in life.home.said()].count("A long story of") == 1
+
+
+def test_a_message_typed_in_a_tool_then_clear_then_the_same_words(life):
+    gate = life.gate("first")
+    with life.start() as chat:
+        chat.say("one")
+        chat.begin(f"run it {gate.order}")
+        chat.until_file(gate.reached)
+        chat.interrupt_with("no, two")
+        chat.clear()
+        chat.say("no, two")
+        chat.exit()
+    life.check()
 
 
 def test_a_steer_in_a_tool_then_undo_then_a_turn(life):
@@ -244,7 +258,8 @@ def test_the_window_closed_in_a_turn_then_continue(life):
 # Handed over
 
 
-HAND_OVER = 'hand it over @@call delegate_task {"goal": "count the islands @@hold child@@", "context": "none"}@@'
+TASK = '{"goal": "count the islands @@hold child@@", "context": "none"}'
+HAND_OVER = f"hand it over @@call delegate_task {TASK}@@"
 
 
 def test_delegated_work_then_new_then_exit(life):

@@ -1,6 +1,7 @@
-"""Writes down what a host calls of our provider, in compact form, into the file named by OPTCHAT_RECORDING.
+"""Writes down what a host calls of our provider, in short, into the file OPTCHAT_RECORDING names.
 
-For reading a failed life, not for tests. Python imports this module by its name when the directory is on its path.
+For reading a failed life, not for tests. Python imports this module by its name when the directory
+is on its path.
 """
 
 import functools
@@ -12,38 +13,56 @@ import threading
 import time
 
 HOOKS = (
-    "initialize", "system_prompt_block", "prefetch", "on_turn_start", "sync_turn", "on_session_end", "on_session_switch", "on_pre_compress",
-    "on_delegation", "on_memory_write", "shutdown",
+    "initialize", "system_prompt_block", "prefetch", "on_turn_start", "sync_turn", "on_session_end",
+    "on_session_switch", "on_pre_compress", "on_delegation", "on_memory_write", "shutdown",
 )  # fmt: skip
 START = time.monotonic()
 LETTERS = {"user": "u", "assistant": "a", "tool": "t", "system": "s"}
 
 
 def row(message):
-    """`u"words" marks`: `id` a message_uid's beginning, `db` _db_persisted, `ts` a timestamp, `api` an api_content, others by name."""
+    """`u"words"[marks]`.
+
+    `id` is a message_uid's beginning, `db` _db_persisted, `ts` a timestamp, `api` an api_content.
+    """
     if not isinstance(message, dict):
         return repr(message)[:60]
     content = message.get("content")
     text = content if isinstance(content, str) else repr(content)
     marks = []
     for key, value in message.items():
-        if not value or key in ("role", "content", "tool_name", "name", "reasoning", "reasoning_content", "finish_reason"):
+        if not value or key in (
+            "role",
+            "content",
+            "tool_name",
+            "name",
+            "reasoning",
+            "reasoning_content",
+            "finish_reason",
+        ):
             continue
         if key == "message_uid":
             marks.append(f"id={value[:5]}")
         elif key == "tool_calls":
-            marks.append("calls=" + ",".join(f"{call['function']['name']}#{call['id'][-3:]}" for call in value))
+            marks.append(
+                "calls="
+                + ",".join(f"{call['function']['name']}#{call['id'][-3:]}" for call in value)
+            )
         elif key == "tool_call_id":
             marks.append(f"of=#{value[-3:]}")
         elif key == "timestamp":
             marks.append("ts")
         elif key in ("_db_persisted", "api_content", "_row_id"):
-            marks.append({"_db_persisted": "db", "api_content": "api", "_row_id": f"row={value}"}[key])
+            marks.append(
+                {"_db_persisted": "db", "api_content": "api", "_row_id": f"row={value}"}[key]
+            )
         elif key == "display_kind":
             marks.append(f"display_kind={value}")
         elif key not in ("_db_row_snapshot", "_tool_call_uids", "_tool_call_uid"):
             marks.append(key)
-    return f'{LETTERS.get(message.get("role"), "?")}"{text[:70]}"' + (f"[{' '.join(marks)}]" if marks else "")
+    return f'{LETTERS.get(message.get("role"), "?")}"{text[:70]}"' + (
+        f"[{' '.join(marks)}]" if marks else ""
+    )
 
 
 def shown(value):
@@ -53,11 +72,18 @@ def shown(value):
 
 
 def record(hook, arguments, named):
-    named = {key: value for key, value in named.items() if not key.endswith("callback") and key != "hermes_home"}
+    named = {
+        key: value
+        for key, value in named.items()
+        if not key.endswith("callback") and key != "hermes_home"
+    }
     lists = [value for value in [*arguments, *named.values()] if isinstance(value, list)]
     plain = [shown(value) for value in arguments if not isinstance(value, list)]
-    plain += [f"{key}={shown(value)}" for key, value in named.items() if not isinstance(value, list)]
-    line = f"{os.getpid()} {time.monotonic() - START:6.2f} {threading.current_thread().name[:14]}: {hook}({', '.join(plain)})"
+    plain += [
+        f"{key}={shown(value)}" for key, value in named.items() if not isinstance(value, list)
+    ]
+    seconds, thread = time.monotonic() - START, threading.current_thread().name[:14]
+    line = f"{os.getpid()} {seconds:6.2f} {thread}: {hook}({', '.join(plain)})"
     with open(os.environ["OPTCHAT_RECORDING"], "a", encoding="utf-8") as file:
         file.write(line + "".join(shown(value) for value in lists) + "\n")
 
