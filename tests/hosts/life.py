@@ -102,7 +102,7 @@ class Life:
     def _talked(self, exchange, chat, ended):
         if not exchange.heard:
             exchange.heard = True
-            chat.asked(paragraphs(exchange.body))
+            chat.asked(lines(exchange.body))
         if exchange.sent:
             exchange.taken = True
             self._answered(exchange.message, chat)
@@ -162,13 +162,12 @@ class Life:
         order for itself.
         """
         truth, logged = self.truth(), self.logged()
-        lists = [[one.line() for one in side] for side in (truth, logged)]
-        report = "\n".join(["really said:", *lists[0], "", "in the log:", *lists[1]])
+        shown = [[one.line() for one in side] for side in (truth, logged)]
+        report = "\n".join(["really said:", *shown[0], "", "in the log:", *shown[1]])
         if apart:
             truth.sort(key=lambda one: one.session or "")
             logged.sort(key=lambda one: one.session or "")
-        truth = [one for one in truth if not one.cut or any(_same(one, kept) for kept in logged)]
-        alike = len(truth) == len(logged) and all(map(_same, truth, logged))
+        alike = _alike(truth, logged)
         self._keep(f"{report}\n\nVERDICT {'alike' if alike else 'not alike'}")
         assert alike, report
 
@@ -184,14 +183,28 @@ def recording():
     return Path(RECORDINGS) / re.sub(r"\W+", "-", test)
 
 
-def paragraphs(body):
-    """What stands in the user's last message, without the memory put behind it.
+def lines(body):
+    """The lines of what stands in the user's last message, without the memory put behind it.
 
     Hosts join messages that were not answered, and add notes of their own.
     """
     last = [message for message in body["messages"] if message["role"] == "user"][-1]
     text = plain(last["content"]).partition("<memory-context>")[0]
-    return [part.strip() for part in text.split("\n\n")]
+    return [line.strip() for line in text.splitlines()]
+
+
+def _alike(truth, logged):
+    """Whether both say the same; of the truth, what was cut may be missing."""
+    rest = iter(truth)
+    for kept in logged:
+        for said in rest:
+            if _same(said, kept):
+                break
+            if not said.cut:
+                return False
+        else:
+            return False
+    return all(said.cut for said in rest)
 
 
 def _same(said, logged):
@@ -229,7 +242,7 @@ class Chat(Terminal):
         return self._session
 
     def asked(self, asked):
-        """A request with these paragraphs has come in: what was typed of them is said."""
+        """A request with these lines has come in: what was typed of them is said."""
         for number, typed in enumerate(self._coming):
             if typed in asked:
                 for text in self._coming[: number + 1]:
@@ -265,7 +278,7 @@ class Chat(Terminal):
 
     def _asked(self, text):
         """How often the model was asked this."""
-        return sum(text in paragraphs(body) for body in self.server.chats())
+        return sum(text in lines(body) for body in self.server.chats())
 
     def say(self, text):
         self.begin(text)
@@ -285,7 +298,7 @@ class Chat(Terminal):
     def until_asked(self, words):
         """Until the model is asked something in which this stands."""
         self.until(
-            lambda: any(words in "\n".join(paragraphs(body)) for body in self.server.chats()),
+            lambda: any(words in "\n".join(lines(body)) for body in self.server.chats()),
             f"asking the model {words!r}",
         )
 

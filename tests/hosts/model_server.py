@@ -55,7 +55,8 @@ class ModelServer:
     """Serves from `with` to its end. `requests` holds every body, oldest first, `keys` their keys.
 
     `exchanges` holds each request with its answer. `changed` is notified when a request has come
-    in, a piece of an answer is out, or one waits at an order (`reached` has their names).
+    in, a piece of an answer is out, or one waits at an order (`reached` has their names). `held`
+    has names for the beginnings of questions that are to wait although no order can stand in them.
     """
 
     def __init__(self):
@@ -64,6 +65,7 @@ class ModelServer:
         self.auxiliary = line
         self.calls = count(1)
         self.exchanges = []
+        self.held = {}
         self.changed = threading.Condition(threading.RLock())
         self.reached, self._released, self._closing = set(), set(), False
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
@@ -115,6 +117,9 @@ class ModelServer:
         if not body.get("tools"):
             return {"content": line(body)}, 0
         text, steps = question(body["messages"])
+        for beginning, name in self.held.items():
+            if text.startswith(beginning):
+                self.wait_at(name)
         orders = ORDER.findall(text)
         given = {name: value.strip() for name, value in orders}
         if "wait" in given and not steps:

@@ -258,11 +258,11 @@ def test_the_window_closed_in_a_turn_then_continue(life):
 # Handed over
 
 
-TASK = '{"goal": "count the islands @@hold child@@", "context": "none"}'
-HAND_OVER = f"hand it over @@call delegate_task {TASK}@@"
+HAND_OVER = 'hand it over @@call delegate_task {"goal": "count the islands", "context": "none"}@@'
 
 
 def test_delegated_work_then_new_then_exit(life):
+    life.server.held["count the islands"] = "child"
     with life.start() as chat:
         chat.say("one")
         chat.say(HAND_OVER)
@@ -275,6 +275,7 @@ def test_delegated_work_then_new_then_exit(life):
 
 
 def test_work_that_is_reported_after_new(life):
+    life.server.held["count the islands"] = "child"
     with life.start() as chat:
         chat.say("one")
         chat.say(HAND_OVER)
