@@ -63,7 +63,7 @@ class Life:
 
     def play(self, scenario):
         """Live a scenario (see driver.py) that leaves (text, session) of what was said in `out`."""
-        played = Played(self, self.home.play(scenario)["said"])
+        played = Played(self, self.home.play(scenario, **recorded())["said"])
         self.take(played)
         assert not played.coming, f"never asked the model: {played.coming}"
 
@@ -183,6 +183,14 @@ def recording():
     return Path(RECORDINGS) / re.sub(r"\W+", "-", test)
 
 
+def recorded():
+    """What makes a program write down what it calls of us."""
+    if not RECORDINGS:
+        return {}
+    recorder = Path(__file__).with_name("recording")
+    return {"OPTCHAT_RECORDING": str(recording()), "PYTHONPATH": str(recorder)}
+
+
 def lines(body):
     """The lines of what stands in the user's last message, without the memory put behind it.
 
@@ -231,11 +239,7 @@ class Chat(Terminal):
         self._coming = []
         self._session = None
         self._interrupted = False
-        more = {}
-        if RECORDINGS:
-            recorder = Path(__file__).with_name("recording")
-            more = {"OPTCHAT_RECORDING": str(recording()), "PYTHONPATH": str(recorder)}
-        super().__init__(life.home, *arguments, **more)
+        super().__init__(life.home, *arguments, **recorded())
 
     @property
     def session(self):
