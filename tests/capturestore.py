@@ -56,7 +56,9 @@ class MemoryStore:
         for m in reversed(self.log):
             said = m.kind == "user" and canon(m.text) in forms
             found[m.session] += bool(said or m.id in bound or (m.uid and m.uid in uids))
-        return [session for session, count in found.most_common() if count]
+        logged = {m.turn for m in self.log} | self.settled
+        begun = [d.session for d in self.drafts if d.canon in forms and d.token not in logged]
+        return [session for session, count in found.most_common() if count] + begun
 
     def family(self, session: str) -> frozenset[str]:
         found = {session}

@@ -633,6 +633,7 @@ def compressed(messages: list[Message], start: int) -> list[Message]:
     for message in (*head, *tail[:-2]):
         if message["role"] == "tool":
             message["content"] = CLEARED
+            message.said = [said for said in message.said if said.seen]  # what no hook has shown is gone
     roles = (head[-1]["role"], tail[0]["role"])
     summary = Message({"role": "", "content": f"{SUMMARY}\n\n{SUMMARY_END}", "_compressed_summary": True})
     summary["role"] = "user" if roles[0] in ("assistant", "tool") else "assistant"

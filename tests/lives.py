@@ -377,7 +377,9 @@ def _judge(world: World, family: int, verdict: Verdict) -> None:
     said = [s for s in world.truth if s.family == family and s.seen]
     firm = _by_session(world, [s for s in said if not s.loose and s.after is None])
     # A note of an undo is written with the next message of its own session, whatever others say meanwhile.
-    told = [placed_entry for placed_entry in firm if placed_entry[1][0] != "note"]
+    # So is what the host never showed anybody again.
+    given_up = {normal(m.kind, m.text) for m in world.store.log if m.unshown or m.kind == "note"}
+    told = [placed_entry for placed_entry in firm if placed_entry[1] not in given_up]
     doubled, lost = list((Counter(got) - Counter(want)).elements()), list((Counter(want) - Counter(got)).elements())
     astray = [] if doubled or lost else list((Counter(_by_session(world, said)) - Counter(placed)).elements())
     moved = [] if doubled or lost else _out_of_order([entry for _, entry in told], got)

@@ -357,6 +357,11 @@ class Capture:
             plan = reconcile(items, self._known, drafts, facts)
             session, mark = self.session, self._mark
             strange = plan.strangers or (plan.is_headless and not self._known.shown(session))
+            if plan.strangers:
+                # What a copy's list has brought is logged under the ids of the copy.
+                other = reconcile(items, self._known, drafts, replace(facts, elsewhere=True))
+                plan = other if len(other.strangers) < len(plan.strangers) else plan
+                strange = bool(plan.strangers)
             origin = self._origin_of(items, plan, facts, drafts) if strange else None
             if origin is not None and origin.copy is not None:
                 fork = origin.copy
@@ -424,13 +429,17 @@ class Capture:
         """The open turns of the family; without those that began after ``before``, which a list that belongs to it cannot show."""
         drafts = [draft for draft in self._drafts if draft.token not in self._known.settled]
         drafts = [d for d in drafts if d.owner == self.owner or self._known.reaches(self.session, d.session, d.token)]
+        waited_for: set[str] = set()
         for draft in drafts:
             draft.mine = draft.owner == self.owner
             # No list is awaited for the note of an undo, so that whoever is next may write it down.
-            is_undo = draft.kind == "note" and not draft.aside
+            is_undo = draft.kind == "note" and not draft.aside and draft.owner not in waited_for
             draft.foreign = not (draft.mine or is_undo or draft.token in self._adopted)
-        # What was found open when the session was opened is older than what was begun here, though a clock may say otherwise.
-        drafts.sort(key=lambda draft: draft.token not in self._adopted)
+            if draft.foreign:
+                waited_for.add(draft.owner)
+        # What was found open when the session was opened, and what came along from the one it is a
+        # copy of, is older than what was begun here, though a clock may say otherwise.
+        drafts.sort(key=lambda d: d.mine or (d.foreign and d.session == self.session))
         at = next((k for k, draft in enumerate(drafts) if draft.token == before), None)
         if at is None:
             return drafts

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.drafts import Draft
 from ..core.errors import LockTimeoutError
+from ..core.hosttext import canon
 from ..core.known import Fork
 from ..core.records import clean
 from ..core.transcript import Bind
@@ -84,7 +85,9 @@ class DiskStore:
                 found[session] = found.get(session, 0) + 1
             return sorted(found, key=found.__getitem__, reverse=True)
 
-        return self._store.read(read)
+        forms = {canon(text) for text in texts}
+        drafts = (_draft(note) for note in self._notes.notes("draft"))
+        return self._store.read(read) + [draft.session for draft in drafts if draft.canon in forms]
 
     def news(self, session: str, since: object | None) -> News:
         """What the log and the notes hold about a session's family, beyond what ``since`` covers."""

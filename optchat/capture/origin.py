@@ -74,9 +74,10 @@ def find_origin(
         if _first_of(name, there) == first:
             continue  # the shown session is where that one began
         fork = Fork(first, name, -1, frozenset(d.token for d in there.drafts if d.session == name))
-        found, matched = _as_copy(items, turn, drafts, fork=fork, read=(here, there))
-        if found is not None and _adds_less(found, plan) and matched > most:
-            best, most = Origin(name, there.mark, copy=_up_to(found.reached, fork, there)), matched
+        found, sure = _as_copy(items, turn, drafts, fork=fork, read=(here, there))
+        common = len(plan.additions) - len(found.additions) + MATCHED_LEAST * sure
+        if (found.reached >= 0 or sure) and _adds_less(found, plan) and common > most:
+            best, most = Origin(name, there.mark, copy=_up_to(found.reached, fork, there)), common
     return best
 
 
@@ -85,9 +86,12 @@ def _as_its_own(items: Sequence[Item], name: str, there: News, turn: Turn) -> Pl
     known = _known([there])
     drafts = [draft for draft in there.drafts if known.reaches(name, draft.session, draft.token)]
     _disown(drafts)
-    asked = Turn(name, platform=turn.platform, author=turn.author)
+    asked = Turn(name, platform=turn.platform, author=turn.author, elsewhere=True)
     plan = _tried(items, known, drafts, asked)
-    return plan if not plan.strangers and plan.reached >= 0 else None
+    turns = {draft.token for draft in drafts}
+    begun = any(addition.entry.turn in turns for addition in plan.additions)
+    explained = plan.reached >= 0 or begun or bool(plan.binds)
+    return plan if explained and not plan.strangers else None
 
 
 def _as_copy(
@@ -97,15 +101,20 @@ def _as_copy(
     *,
     fork: Fork,
     read: tuple[News, News],
-) -> tuple[Plan | None, int]:
-    """The plan for a list that goes on where another session's messages end, and what both have in common."""
+) -> tuple[Plan, bool]:
+    """The plan for a list that goes on where another session's messages end.
+
+    And whether that is sure: it holds words that were announced there and not here, or a host's id.
+    """
     open_there = [draft for draft in read[1].drafts if draft.token in fork.turns]
     _disown(open_there)
     known = _known(read, fork)
     tokens = {draft.token for draft in drafts}
     both = [*(draft for draft in open_there if draft.token not in tokens), *drafts]
     found = _tried(items, known, both, turn)
-    return (found if found.reached >= 0 else None), len(items) - len(found.additions)
+    begun = any(addition.entry.turn in fork.turns for addition in found.additions)
+    named = any(item.uid in known.by_uid for item in items if item.uid)
+    return found, begun or named
 
 
 def _adds_less(found: Plan, plan: Plan) -> bool:

@@ -73,7 +73,10 @@ class CaptureStore(Protocol):
         ...
 
     def sessions_with(self, uids: Sequence[str], texts: Sequence[str]) -> list[str]:
-        """Sessions that hold messages with these host ids or words of the user's, most first."""
+        """Sessions that hold messages with these host ids or words of the user's, most first.
+
+        Then those in which a turn that is open yet began with such words.
+        """
         ...
 
     def news(self, session: str, since: object | None) -> News:

@@ -14,7 +14,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
 
-from .hosttext import RESULT_STUB, canon, has_mask, is_error, split_steers, split_summary, spoken, told, without_restatement
+from .hosttext import RESULT_STUBS, canon, has_mask, is_error, split_steers, split_summary, spoken, told, without_restatement
 from .records import clean
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ def _result(message: Mapping[str, Any]) -> Iterator[Item]:
     if real is not None:
         yield _gap(text)
         text = "\n\n".join(piece.text for piece in real)
-    if text != RESULT_STUB:
+    if text not in RESULT_STUBS:
         shown = f"({tool}: shown from memory)" if tool.startswith(OWN_TOOLS) else text
         yield Item("echo", shown, key_of("echo", shown, call=call), call=call, tool=tool)
     for steer in steers:

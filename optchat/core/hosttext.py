@@ -65,7 +65,10 @@ _FILLER_HEADS: Final = (
 """What the host puts in the agent's mouth to close a turn that was interrupted, failed or stayed empty."""
 
 _ERROR: Final = re.compile(r"(?:API error|HTTP|Error code:) \d{3}\b")
-RESULT_STUB: Final = "[Result unavailable — see context summary above]"
+RESULT_STUBS: Final = (
+    "[Result unavailable — see context summary above]",
+    "[Old tool output cleared to save context space]",
+)
 
 _REPORTS: Final = (("[ASYNC DELEGATION", "work"), ("[IMPORTANT: Background process ", "echo"))
 

@@ -31,12 +31,14 @@ def fresh_named(case: Case) -> list[New]:
     case.running = case.running if case.turn.sure else None  # another list may show it among others, or not at all
     seen: list[New] = []
     unknown: list[Item] = []
+    here = ""
     for item in case.items:
         if item.held or item.kind == "gap" or item.again:
             continue
         records = [r for name in (item.uid, *item.absorbed) if name for r in case.known.by_uid.get(name, ())]
         if records:
             case.plan.reached = max(case.plan.reached, *(record.id for record in records))
+            here = records[-1].session
             bound = len(case.plan.binds)
             # Of one that is redacted, what is gone from the log would be taken for what the message has gained.
             gained = [] if any(record.redacted for record in records) else _gained(case, item, records)
@@ -46,6 +48,8 @@ def fresh_named(case: Case) -> list[New]:
         else:
             unknown.append(item)
             seen.append(New.whole(item, named=True))
+            # What a broken turn did before its session was copied belongs to that session.
+            here = seen[-1].session = here if seen[-1].unit is None else ""
     nameless = _nameless(case) if unknown else []
     nameless = [record for record in nameless if not record.said or _may_be_shown(record, unknown)]
     return _without_nameless(case, seen, unknown, nameless) if nameless else seen
@@ -58,10 +62,12 @@ def _nameless(case: Case) -> list[Record]:
     gateway/slash_commands_session.py, ``_branch_row``), so that all of the branch's first list is
     unknown. A list that begins with a known id is no such list.
     """
-    session = case.turn.session
-    first = next((item.uid for item in case.items if item.uid and item.kind != "gap"), "")
-    copied = first not in case.known.by_uid
-    shown = case.known.shown(session)
+    session, shown = case.turn.session, case.known.shown(case.turn.session)
+    names = [item.uid for item in case.items if item.uid and item.kind != "gap"]
+    if case.turn.elsewhere:
+        gone = {record.id for name in names for record in case.known.by_uid.get(name, ())}
+        return [record for record in shown if record.id not in gone]
+    copied = bool(names) and names[0] not in case.known.by_uid
     return [r for r in shown if not r.uid or (copied and r.session != session)]
 
 

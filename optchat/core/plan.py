@@ -41,7 +41,7 @@ class Turn:
     ``running``: the token of the turn it began last. ``sure``: the list is that turn's own; ``likely``: it ends with that turn, as far
     as its words agree. ``rewound``: the user has taken turns back since. ``spare``: a token for a message that was not announced yet.
     ``waiting``: the turns no list of their own has come for. ``seen_to``: the last message that the
-    agent's lists have shown so far.
+    agent's lists have shown so far. ``elsewhere``: its ids may be those of a copy, shown or logged under another session's name.
     """
 
     session: str
@@ -55,6 +55,7 @@ class Turn:
     waiting: frozenset[str] = frozenset()
     footing: Footing | None = None
     seen_to: int = -1
+    elsewhere: bool = False
 
 
 @dataclass(slots=True)
@@ -108,12 +109,16 @@ class Plan:
 
 @dataclass(slots=True)
 class New:
-    """An item that is not in the log, or what it has gained: in the user's role, ``unit``; of the agent, ``text``."""
+    """An item that is not in the log, or what it has gained: in the user's role, ``unit``; of the agent, ``text``.
+
+    ``session``: where it was said, if that is known by what stands before it.
+    """
 
     item: Item
     text: str = ""
     names: tuple[str, ...] = ()
     unit: Unit | None = None
+    session: str = ""
 
     @classmethod
     def whole(cls, item: Item, *, named: bool = False) -> New:

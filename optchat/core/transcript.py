@@ -56,7 +56,7 @@ def _emit(case: Case, fresh: list[New]) -> None:
             continue
         _settle_reported(case, new.item, waiting)
         if new.unit is None:
-            _add(case, new, session)
+            _add(case, new, new.session or session)
             _add_asides(case, new.item, waiting)
             continue
         pieces = new.unit.pieces or []
