@@ -33,10 +33,12 @@ def __dir__() -> list[str]:
 
 def register(ctx: Any) -> None:
     """Give the host a provider, and where it can be told of one, the name of the task our model calls run under."""
+    from .hermes import lists
     from .hermes.model import TASK, TIMEOUT_S
     from .hermes.provider import OptchatProvider
 
     ctx.register_memory_provider(OptchatProvider())
+    lists.follow(ctx)
     # Host 0.19 hands over a context without this method, and an AttributeError here would cost it the provider.
     if hasattr(ctx, "register_auxiliary_task"):
         ctx.register_auxiliary_task(

@@ -70,6 +70,13 @@ def register_cli(parser: argparse.ArgumentParser) -> None:
     taken.add_argument("file", metavar="FILE")
     command("compact", "build all lines that are not built yet, now; inside Hermes with its model, where one is to write", facts=True)
     command("check", "read everything and report damage", facts=True)
+    copies = command("copies", "name what was logged twice, hide it or bring it back", facts=True)
+    which = copies.add_mutually_exclusive_group()
+    hide = "take all copies out of sight, or these messages"
+    which.add_argument("--hide", metavar="A-B", nargs="?", const="", help=hide)
+    which.add_argument("--show", metavar="A-B", help="bring these messages back")
+    force = "hide these messages as long as they repeat earlier words"
+    copies.add_argument("--force", action="store_true", help=force)
     redacted = command("redact", "take the words of a message out of the memory for good", facts=True)
     redacted.add_argument("address", metavar="ID")
     redacted.add_argument("--yes", action="store_true", help="do not ask")
@@ -315,8 +322,26 @@ def _check(args: argparse.Namespace) -> int:
 
     with Bars() as bars, _open(args, bars=bars) as memory:
         report = memory.check(progress=bars)
-    _facts(args, report, check_text(report))
+    _facts(args, report, check_text(report, _typed(args)))
     return EXIT_ERROR if report["damage"] or report["disagreements"] else 0
+
+
+def _copies(args: argparse.Namespace) -> int:
+    from .commands.copies import copies_text, done_text, span_of
+    from .commands.progress import Bars
+
+    with Bars() as bars, _open(args, bars=bars) as memory:
+        if args.show is not None:
+            facts = memory.copies.show(*span_of(args.show))
+        elif args.hide is not None:
+            span = span_of(args.hide) if args.hide else (None, None)
+            facts = memory.copies.hide(*span, progress=bars, force=args.force)
+        else:
+            facts = {"copies": memory.copies.find(bars)}
+    found = facts.get("copies")
+    typed = _typed(args)
+    _facts(args, facts, done_text(facts, typed) if found is None else copies_text(found, typed))
+    return 0
 
 
 def _redact(args: argparse.Namespace) -> int:
@@ -360,6 +385,7 @@ ACTIONS: dict[str, Callable[[argparse.Namespace], int]] = {
     "import": _import,
     "compact": _compact,
     "check": _check,
+    "copies": _copies,
     "redact": _redact,
     "demo": _demo,
 }

@@ -244,7 +244,7 @@ def _turn(teller, capture, memory):
         host.saved = live
     if _hook(lambda: capture.turn_ended(live)):
         teller.sure(*texts_in(live))
-    _hook(lambda: memory.ledger.seen(host.session, live))
+    _hook(lambda: memory.list_shown(host.session, live))
     host.live = host.saved = live
     if teller.disk and teller.disk.broken:
         teller.disk.heal()

@@ -60,12 +60,12 @@ def test_half_a_character_in_any_name_a_host_gives_costs_nothing(memory, uid):
     capture.turn_started(f"ask{half}", author=half)
     capture.turn_ended(turn, f"ask{half}", author=half)
     capture.switched(f"t{half}", parent=f"s{half}", reason="compression")
-    memory.compressed(f"t{half}")
+    memory.compressed(f"s{half}", f"t{half}")
     for _ in range(2):  # the agent is made anew, and shows its list again
         capture = Capture(memory.capture_store(), session=f"t{half}", platform=half)
         capture.initialized()
         capture.list_seen(turn)
-        memory.taken_back(f"t{half}")
+        memory.list_shown(f"t{half}", turn)
     assert memory.settle(20)
     assert "ask\ufffd" in memory.recall(f"ask{half}", session=f"t{half}")
     assert texts(memory) == ["ask\ufffd", 'look\ufffd {"at": "\ufffd"}', "found\ufffd", "answer\ufffd"]

@@ -10,7 +10,7 @@ from hostsim import FAILED, FAILED_PART, NOTE, PNG, PNG_MARK, PNG_URL, PRIOR, PR
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from optchat.core.hostlist import HOST, STEER, Item, read_message
+from optchat.core.hostlist import HOST, STEER, Item, host_words, read_message
 from optchat.core.hosttext import alike, canon, joined, split_steers, split_summary, told, without_end, without_start
 from optchat.core.reader import Reader
 from optchat.core.records import clean
@@ -103,6 +103,37 @@ def test_what_the_user_said_is_left(content, text):
 )
 def test_what_the_host_wrote_is_nothing(message):
     assert read_message(message) == []
+
+
+@pytest.mark.parametrize("kind", ["hidden", "auto_continue", "internal_notification", "goal", "x", ["x"]])
+def test_a_row_that_a_host_marks_is_not_the_users(kind):
+    assert read_message(user("look at the mail", display_kind=kind)) == []
+    assert host_words(user("look  at the mail", display_kind=kind)) == "look at the mail"
+    report = "[ASYNC DELEGATION COMPLETE — d1]\nfound"
+    assert told_as(user(report, display_kind=kind)) == [("work", report)]
+    assert told_as(agent("done", display_kind="x")) == [("talk", "done")]
+    assert host_words(user("hello")) is None
+    assert host_words(user(report, display_kind=kind)) is None
+
+
+def test_a_summary_a_host_hides_is_a_gap_all_the_same():
+    row = user(f"{SUMMARY}\n\n{SUMMARY_END}", _compressed_summary=True, display_kind="hidden")
+    assert told_as(row) == [("gap", "")]
+
+
+@pytest.mark.parametrize("content", [None, {}, [], [None], [{}], [{"type": "text", "text": ""}]])
+def test_a_row_without_content_is_nothing(content):
+    assert read_message(user(content)) == []
+
+
+def test_others_words_go_with_the_message_they_came_with():
+    (item,) = read_message(user("[Recent channel messages]\n[Bo] hi\n\n[New message]\n[Ann] hello"))
+    assert (item.text, item.author, item.others) == ("hello", "Ann", (("Bo", "hi"),))
+
+
+def test_a_note_that_is_a_part_of_its_own_is_not_said():
+    note = "[System note: This DM had an earlier session that was auto-reset.]"
+    assert told_as(user([{"type": "text", "text": "look"}, {"type": "text", "text": note}])) == [("user", "look")]
 
 
 def test_a_nudge_next_to_a_real_message_is_taken_off_it():

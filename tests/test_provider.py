@@ -17,9 +17,10 @@ from typing import ClassVar
 import pytest
 
 from optchat.core.errors import AddressError, OptchatError, StoreError
-from optchat.hermes import dependencies, hooks, memories, tools, wording
+from optchat.hermes import dependencies, hooks, lists, memories, tools, wording
 from optchat.hermes.hooks import Troubles, empty, hook, silence
 from optchat.hermes.session import Session
+from optchat.recall.shown import Standing
 
 
 class FakeMemory:
@@ -31,7 +32,7 @@ class FakeMemory:
     def __init__(self, root, compact):
         self.root, self.compact, self.closed = root, compact, False
         self.recorded, self.warnings, self.asked, self.total = [], [], [], 40
-        self.ledger = FakeCapture()
+        self.shown = FakeCapture()
         self.switches = []
         FakeMemory.opened.append(self)
 
@@ -47,10 +48,10 @@ class FakeMemory:
         self.recorded += entries
         return list(range(len(entries)))
 
-    def recall(self, query, session="", *, kept=True):
+    def recall(self, query, session="", standing=None):
         if FakeMemory.failing:
             raise FakeMemory.failing
-        self.kept = kept
+        self.standing = standing
         return f"<chat>\n0+1|asked {query!r}\n1+1|in {session}\n</chat>"
 
     def zoom(self, id, n=1, page=1):  # noqa: A002
@@ -64,11 +65,11 @@ class FakeMemory:
     def search(self, query, limit=20, *, newest=False):
         return [] if query == "nothing" else [SimpleNamespace(line=f"3+1|user: {query}/{limit}/{newest}")]
 
-    def taken_back(self, session):
-        self.switches.append(("taken back", session))
+    def list_shown(self, session, messages):
+        self.shown.list_shown(session, messages)
 
-    def compressed(self, session):
-        self.switches.append(("compressed", session))
+    def compressed(self, parent, session):
+        self.switches.append(("compressed", parent, session))
 
     def status(self):
         return {"messages": self.total}
@@ -144,6 +145,9 @@ def test_register_gives_a_provider_and_names_the_task_where_it_can(provider_clas
             self.provider = provider
 
     class Newer(Older):
+        def register_hook(self, name, callback):
+            self.hook = (name, callback)
+
         def register_auxiliary_task(self, key, *, display_name, description, defaults):
             self.task = (key, display_name, description, defaults)
 
@@ -154,7 +158,24 @@ def test_register_gives_a_provider_and_names_the_task_where_it_can(provider_clas
     assert older.provider.name == "optchat"
     assert newer.task[0] == "optchat_compact"
     assert newer.task[3]["timeout"] >= 120, "a view of the memory is long to read for a model on the user's own machine"
+    assert newer.hook == ("pre_llm_call", lists.turn_begins)
     assert older.provider is not newer.provider
+
+
+def test_the_older_host_is_listened_to_once(provider_class, monkeypatch):
+    import optchat
+
+    manager = SimpleNamespace(_hooks={})
+    plugins = types.ModuleType("hermes_cli.plugins")
+    plugins.get_plugin_manager = lambda: manager
+    plugins.PluginManifest = lambda name: name
+    plugins.PluginContext = lambda _manifest, manager: SimpleNamespace(register_hook=lambda name, callback: manager._hooks.setdefault(name, []).append(callback))
+    monkeypatch.setitem(sys.modules, "hermes_cli", types.ModuleType("hermes_cli"))
+    monkeypatch.setitem(sys.modules, "hermes_cli.plugins", plugins)
+    for _agent in range(3):
+        optchat.register(SimpleNamespace(register_memory_provider=lambda _provider: None))
+
+    assert manager._hooks == {"pre_llm_call": [lists.turn_begins]}
 
 
 def test_the_public_names_load_when_asked_for_and_no_others_do():
@@ -258,27 +279,45 @@ def test_a_session_is_called_as_it_is_written_on_disk(begin):
     assert (name, args, facts["parent"]) == ("switched", ("u\ufffd",), "s\ufffd")
 
 
-def test_the_ledger_hears_what_stands_in_front_of_the_model(begin):
+def test_what_stands_in_front_of_the_model_is_followed(begin):
     provider = begin()
     memory = FakeMemory.opened[0]
     messages = [{"role": "user", "content": "hello"}]
 
     provider.prefetch("q")
-    assert memory.kept is False, "a host that names no session drops the block of a turn that breaks off"
+    assert memory.standing is None, "no list was shown"
+    lists.turn_begins(session_id="s1", conversation_history=messages, turn_id="t")
+    provider.prefetch("q")
+    assert memory.standing == Standing()
     provider.prefetch("q", session_id="s1")
-    assert memory.kept is True
+    assert memory.standing is None, "that list was of the turn before"
     provider.sync_turn("hello", "hi", session_id="s1", messages=messages)
     provider.on_session_switch("s1", parent_session_id="s1", rewound=True)
     provider.on_session_switch("s1", parent_session_id="s1", reason="compression")
     provider.on_session_switch("s2", parent_session_id="s1", reason="branch")
+    provider.on_session_switch("s3", parent_session_id="s2", reason="compression")
 
-    assert memory.ledger.calls == [("seen", ("s1", messages), {}), ("branched", ("s1", "s2"), {})]
-    assert memory.switches == [("taken back", "s1"), ("compressed", "s1")]
+    assert memory.shown.calls == [("list_shown", ("s1", messages), {}), ("branched", ("s1", "s2"), {})]
+    assert memory.switches == [("compressed", "s1", "s1"), ("compressed", "s2", "s3")]
 
 
-def test_a_ledger_that_fails_does_not_cost_the_turn_its_log(begin):
+@pytest.mark.parametrize("odd", [{}, {"session_id": 7, "conversation_history": []}, {"session_id": "s1", "conversation_history": "text"}, {"session_id": "s1", "conversation_history": [None, {}, 7]}])
+def test_an_odd_list_at_a_turns_start_is_no_trouble(begin, odd):
     provider = begin()
-    FakeMemory.opened[0].ledger.failing = KeyError("x")
+    lists.turn_begins(**odd)
+    assert "in s1" in provider.prefetch("q")
+
+
+def test_turns_without_a_prefetch_are_forgotten(begin):
+    for number in range(500):
+        lists.turn_begins(session_id=f"x{number}", conversation_history=[])
+    assert len(lists._begun) < 100
+    assert lists.begun("x499").standing == Standing()
+
+
+def test_what_was_shown_failing_costs_no_turn_its_log(begin):
+    provider = begin()
+    FakeMemory.opened[0].shown.failing = KeyError("x")
 
     provider.sync_turn("hello", "hi", messages=[{"role": "user", "content": "hello"}])
 

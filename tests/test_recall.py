@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from itertools import pairwise
 
@@ -14,11 +13,11 @@ from hypothesis import strategies as st
 from optchat.core.errors import StoreError
 from optchat.core.records import Entry
 from optchat.core.render import HEAD as VIEW_HEAD
-from optchat.core.render import one_line
+from optchat.core.render import UNBUILT, one_line
 from optchat.core.settings import Settings
 from optchat.memory import Memory
-from optchat.recall import added
-from optchat.recall.added import HOST_FRAME_CHARS, standing_in
+from optchat.recall import shown
+from optchat.recall.shown import HOST_FRAME_CHARS, standing_in
 
 PATIENT = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 WORDS = ["booking", "import", "invoice", "deadline", "retry", "release", "migration", "harbour", "garden", "violin", "painter", "winter", "kitchen", "journey", "lantern", "bridge"]
@@ -222,34 +221,63 @@ def test_a_session_is_shown_the_view_once_and_every_turn_where_that_is_set(opene
 # -- the later turns of a context
 
 
+def wrapped(block):
+    """A block as the hosts wrap it, in as many characters."""
+    start, end = "\n\n<memory-context>\n[System note: ", "]\n\n"
+    foot = "\n</memory-context>"
+    return f"{start}{'…' * (HOST_FRAME_CHARS - len(start + end + foot))}{end}{block}{foot}"
+
+
 class Host:
     """Keeps every block it is given with its turn, as the hosts do, and shows its list after each turn."""
 
-    def __init__(self, memory, session="here"):
+    def __init__(self, memory, session="here", *, told=True):
+        """``told``: its list is seen as a turn begins, and not only after it."""
         self.memory = memory
+        self.told = told
         self.session = session
         self.messages = []
 
     def turn(self, text, *, loses=False):
-        block = self.memory.recall(text, session=self.session)
+        block = self.memory.recall(text, self.session, standing_in(self.messages) if self.told else None)
         message = {"role": "user", "content": text}
         if block and not loses:
-            message["api_content"] = f"{text}\n\n<memory-context>\n[System note: …]\n\n{block}\n</memory-context>"
+            message["api_content"] = text + wrapped(block)
         self.messages += [message, {"role": "assistant", "content": "all right"}]
-        self.memory.ledger.seen(self.session, self.messages)
+        self.memory.list_shown(self.session, self.messages)
         self.memory.record([Entry(kind="user", text=text, session=self.session), Entry(kind="talk", text="all right", session=self.session)])
-        self.memory.settle(60)
+        self.memory.settle(2 if self.memory.settings.summarizer == "model" else 60)
         return block
 
     def memory_chars(self):
+        """The host's frames and the line breaks before them included."""
         return sum(len(message["api_content"]) - len(message["content"]) for message in self.messages if "api_content" in message)
+
+    def compress(self, keeps_head, tail):
+        """Sum the list up but for its head, if it is the first time, and so many turns of its tail."""
+        self.memory.compressed(self.session, self.session)
+        summary = {"role": "user", "content": "[CONTEXT COMPACTION — REFERENCE ONLY] …", "_compressed_summary": True}
+        head = self.messages[:2] if keeps_head else []
+        rest = self.messages[len(head) :]
+        self.messages = [*head, summary, {"role": "assistant", "content": "…"}, *rest[len(rest) - 2 * tail :]]
+
+    def tiles(self):
+        """The unindented lines of all blocks in front of the model, in the order of the log."""
+        blocks = [message["api_content"] for message in self.messages if "api_content" in message]
+        found = [re.findall(r"^(\d+)\+(\d+)\|(.*)$", block, re.MULTILINE) for block in blocks]
+        return sorted((int(first), int(first) + int(count), text) for block in found for first, count, text in block)
+
+
+def told_twice(tiles):
+    return [(one, other) for one, other in pairwise(tiles) if other[0] < one[1] and UNBUILT not in (one[2], other[2])]
 
 
 def rows(block):
-    assert block.startswith(added.HEAD)
+    """The first messages of the lines of a later block: those that were searched for, then those that are new."""
+    assert block.startswith(shown.HEAD)
     assert block.endswith("\n</chat>")
-    assert not model.shown_lines(block)[1]
-    return [first for first, _, _ in model.shown_lines(block)[0]]
+    new, found = model.shown_lines(block)
+    return [first for first, _, _ in (*found, *new)]
 
 
 @pytest.fixture
@@ -322,12 +350,107 @@ def test_much_news_is_shown_coarsely_and_within_the_limit(host):
     assert all(a[1] == b[0] for a, b in pairwise(plain))
 
 
-def test_after_a_compression_the_view_comes_again(host):
+def test_a_view_that_a_compression_dropped_comes_again(host):
     host.turn("good morning")
     host.turn("Who is Ottoline Fernsby?")
-    host.memory.compressed(host.session)
-    host.messages = host.messages[-2:]
+    host.compress(keeps_head=False, tail=1)
     assert host.turn("Who is Ottoline Fernsby?").startswith(HEAD)
+
+
+def test_beside_a_view_that_a_compression_kept_only_what_is_missing_comes(host):
+    own = host.memory.status()["messages"]
+    host.turn("good morning")
+    for k in range(6):
+        host.turn(f"the heron nests on chimney {k}")
+    host.compress(keeps_head=True, tail=1)
+    said = host.memory.status()["messages"]
+
+    block = host.turn("go on")
+
+    assert block.startswith(shown.HEAD)
+    assert model.tiles([(first - own, end - own) for first, end, _ in model.shown_lines(block)[0]], said - own)
+    assert host.turn("go on") == ""
+
+
+def test_where_the_list_is_seen_only_after_a_turn_one_turn_goes_without(host):
+    host.told = False
+    host.turn("good morning")
+    host.turn("go on")
+    host.compress(keeps_head=False, tail=1)
+    assert not host.turn("go on").startswith(HEAD), "it may still stand there"
+    assert host.turn("go on").startswith(HEAD)
+
+
+def test_what_a_branch_began_with_is_not_news(host):
+    host.turn("good morning")
+    host.turn("the heron nests on the chimney")
+    host.memory.capture_store().fork("branch", "here", [], whole=False)
+    host.memory.shown.branched("here", "branch")
+    host.session = "branch"
+    assert host.turn("go on") == ""
+    other = host.memory.record([Entry(kind="user", text="the release moved to Friday", session="here")])[0]
+    host.memory.settle(60)
+    assert rows(host.turn("go on")) == [other]
+
+
+def test_what_was_said_a_moment_ago_is_shown_in_its_own_words(opened):
+    memory = opened()
+    filled(memory, *filler(600))
+    memory.record([Entry(kind="user", text="the code word is Quorvex", session="there"), Entry(kind="talk", text="x" * 3_000, session="there")])
+    host = Host(memory)
+
+    first = host.turn("good morning")
+
+    assert "\n600+1|user: the code word is Quorvex\n" in first
+    assert f"\n601+1|{UNBUILT}\n" in first
+    assert rows(host.turn("go on")) == [601], "its line is there now"
+    memory.record([Entry(kind="user", text="and now it is Windbraut", session="there")])
+    assert "\n606+1|user: and now it is Windbraut\n" in memory.recall("go on", "here", standing_in(host.messages))
+
+
+def test_what_has_no_line_yet_is_named_once(opened):
+    memory = opened(settings=Settings(summarizer="model"))
+    memory.record(filler(60))
+    memory.settle(2)  # there is no model
+    host = Host(memory)
+    host.turn("good morning")
+    first = memory.record([Entry(kind="user", text="long " * 900, session="there")])[0]
+    assert rows(memory.recall("go on", "here", standing_in(host.messages))) == [first]
+    host.turn("go on")
+    assert memory.recall("go on", "here", standing_in(host.messages)) == ""
+
+
+@PATIENT
+@given(st.data())
+def test_in_any_life_the_past_is_told_once_and_within_the_limit(tmp_path_factory, data):
+    """Compressions that keep a head or a tail, undone turns, lost blocks, other sessions, new processes, lists seen late or not."""
+    budget = data.draw(st.sampled_from([2_000, 4_000, 16_000]))
+    root = tmp_path_factory.mktemp("life")
+    memory = Memory.open(root, Settings(view_budget_chars=budget), compact=False)
+    filled(memory, *filler(data.draw(st.sampled_from([3, 60, 400]))))
+    host = Host(memory, told=data.draw(st.booleans()))
+    compressed = False
+    for step in data.draw(st.lists(st.sampled_from(["turn", "turn", "turn", "loses", "others", "compress", "undo", "reopen"]), max_size=16)):
+        if step in ("turn", "loses"):
+            host.turn(data.draw(st.sampled_from(["go on", "what about the garden and the violin?", "note 7?"])), loses=step == "loses")
+        elif step == "others":
+            filled(host.memory, *filler(data.draw(st.integers(1, 40)), 7_000, session="there"))
+        elif step == "compress" and host.messages:
+            host.compress(keeps_head=not compressed, tail=data.draw(st.integers(0, 4)))
+            compressed = True
+        elif step == "undo":
+            host.messages = host.messages[:-2]
+        elif step == "reopen":
+            host.memory.close()
+            host.memory = Memory.open(root, Settings(view_budget_chars=budget), compact=False)
+        if host.told:
+            assert host.memory_chars() <= 1.3 * budget
+            assert not told_twice(host.tiles())
+    host.told = True
+    host.turn("go on")
+    host.turn("go on")
+    assert host.memory_chars() <= 1.3 * budget
+    host.memory.close()
 
 
 @pytest.mark.parametrize("budget", [2_000, 16_000])
@@ -350,8 +473,5 @@ def test_what_is_counted_as_spent_is_what_the_host_sends(host):
     host.turn("Who is Ottoline Fernsby?")
     first = host.memory_chars()
     host.turn("Where lies the Windbraut, in Trondheim?")
-    spent = host.memory._added.standing(host.session).spent
-    blocks = [message["api_content"] for message in host.messages if "api_content" in message]
-    assert spent == standing_in(blocks).spent
-    assert spent >= host.memory_chars() - first + HOST_FRAME_CHARS - 100
-    assert json.loads(json.dumps(sorted(standing_in(blocks).ids)))
+    assert host.memory.shown.standing(host.session).chars == host.memory_chars()
+    assert host.memory_chars() > first > 0

@@ -17,13 +17,14 @@ from soundness import assert_sound
 from optchat.compaction.sending import ready_to_send
 from optchat.core.errors import SettingsError, StoreError
 from optchat.core.focus import _HEAD as FOCUS_HEAD
+from optchat.core.focus import NOTE
 from optchat.core.records import Entry
 from optchat.core.render import HEAD, many_lines, one_line
 from optchat.core.settings import Settings
 from optchat.hermes import wording
 from optchat.hermes.configuration import read_config, save_config
-from optchat.recall.added import HEAD as MORE_HEAD
-from optchat.recall.ledger import Shown
+from optchat.recall.shown import HEAD as MORE_HEAD
+from optchat.recall.shown import Standing
 
 
 def said(count, start=0):
@@ -45,8 +46,8 @@ def live(memory):
         memory.record(said(20, first))
         memory.settle(30)
         memory.recall("the harbour", "s")
-    memory.ledger.offered("s", 60)
-    memory.ledger._log.note_shown("s", Shown(60))
+    memory.shown.seen("s", Standing(view=True, covered=((0, 60),)))
+    memory.shown.keep("s")
     memory.view()
 
 
@@ -268,10 +269,8 @@ def test_no_text_ends_the_frame_forges_a_line_or_a_head(opened, tmp_path_factory
     for asked in (query, f"harbour {query}"):
         block = memory.recall(asked)
         assert is_framed(block, HEAD if block.startswith(HEAD) else FOCUS_HEAD)
-    memory.ledger.offered("s", 0)
-    memory.ledger._set("s", Shown(0))
-    later = memory.recall(f"harbour {query}", "s")
-    assert not later or is_framed(later, MORE_HEAD)
+    later = memory.recall(f"harbour {query}", "s", Standing(view=True))
+    assert not later or is_framed(later, MORE_HEAD + (NOTE if NOTE in later else "") + "<chat>\n")
     assert are_lines("\n".join(hit.line for hit in memory.search(f"harbour {query}")))
     assert are_lines(memory.lines(0, len(entries), 2_000))
     for id_ in range(len(entries)):
@@ -331,13 +330,14 @@ def test_two_memories_in_one_process_share_neither_files_nor_threads(tmp_path, o
     threads = [memory._compactor._thread for memory in memories]
     assert threads[0] is not threads[1]
     for turn in range(40):
-        for name, memory in zip(("red", "blue"), memories, strict=True):
+        for name, memory in zip(("pink", "blue"), memories, strict=True):
             memory.record([Entry(kind="user", text=f"{name} {turn} " + f"{name}word " * 30, session="same", uid=f"u{turn}", turn=f"t{turn}")])
-            memory.ledger._log.note_shown("same", Shown(turn))
+            memory.shown.seen("same", Standing(chars=turn, view=True))
+            memory.shown.keep("same")
     for memory in memories:
         assert memory.settle(60)
         memory.recall("word", "same")
-    for name, other, memory, home in (("red", "blue", memories[0], homes[0]), ("blue", "red", memories[1], homes[1])):
+    for name, other, memory, home in (("pink", "blue", memories[0], homes[0]), ("blue", "pink", memories[1], homes[1])):
         assert len(list(memory.session_entries("same"))) == 40
         assert other not in memory.view()
         assert not memory.search(f"{other}word")

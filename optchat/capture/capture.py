@@ -126,8 +126,14 @@ class Capture:
                 if draft.token not in self._adopted:
                     self._write_down(draft.session, [draft])
 
-    def turn_started(self, text: str, author: str = "") -> None:
-        """A turn begins with this text; empty where the host announces a picture without words. Waits for nobody."""
+    def turn_started(
+        self, text: str, author: str = "", length: int = 0, last: object = None
+    ) -> None:
+        """A turn begins with this text; empty where the host announces a picture without words. Waits for nobody.
+
+        ``length``: messages of the list it begins with, where that is known; ``last``: the last of
+        them, which should be its own.
+        """
         what = told(text)
         if what is None:
             return
@@ -138,9 +144,16 @@ class Capture:
                 token = self._early.token
             self._early = None
             turn = _Begun(token, form, not text, seconds(date))
+            if length and _is_its(last, turn):
+                turn.length = length
+                # A host that sends a message again cuts the old one off its list. No list of its own
+                # will come for that turn, and only this tells it from one whose list is late.
+                for older in self._turns:
+                    older.over = older.over or length <= older.length
             self._turns.append(turn)
             del self._turns[:-_TURNS_KEPT]
             session = self.session
+        author = what.author or author
         draft = Draft(token, session, what.text if text else None, date, author, self.owner, kind=what.kind)
         self._store.begin(draft)
         if turn.shown:
@@ -148,21 +161,6 @@ class Capture:
             with self._lock:
                 if turn.over:
                     self._write_down(session, [replace(draft, text=None)])
-
-    def turn_listed(self, messages: Sequence[object]) -> None:
-        """The turn that was announced last begins with this list, its own message at the end. Waits for nobody.
-
-        A host that sends a message again cuts the old one off its list: no list of its own will come
-        for that turn any more, and only this tells it from one whose list is late.
-        """
-        own = next((item for item in read_message(messages[-1]) if item.said), None) if messages else None
-        with self._turns_lock:
-            turn = self._turns[-1] if self._turns else None
-            if turn is None or own is None or not (turn.wordless or alike(own.canon, turn.canon)):
-                return
-            turn.length = len(messages)
-            for older in self._turns[:-1]:
-                older.over = older.over or 0 < turn.length <= older.length
 
     def delegated(self, task: str, result: str) -> None:
         """A subagent has reported. Waits for nobody."""
@@ -347,6 +345,7 @@ class Capture:
                 last = self._turns[-1] if self._turns else None
                 likely = last is not None and not last.over and not last.undone
                 token = last.token if last is not None and likely else ""
+        marked = self._reader.marked()
         for _ in range(_RETRIES_MAX):
             self._refresh()
             drafts = self._open(before=token if sure else "")
@@ -354,7 +353,10 @@ class Capture:
             facts.rewound = facts.rewound or any(draft.text == UNDO_NOTE and draft.kind == "note" for draft in drafts)
             # A message that ends a list may be one whose turn is not announced yet; one that something follows is the newest turn's.
             facts.likely = likely and (facts.rewound or (bool(items) and (items[-1].steer or not items[-1].said)))
+            hosts = [draft.token for draft in drafts if draft.said and draft.canon in marked]
+            drafts = [draft for draft in drafts if draft.token not in hosts]
             plan = reconcile(items, self._known, drafts, facts)
+            plan.settled += hosts  # the host has announced as a turn what it marks as its own
             session, mark = self.session, self._mark
             strange = plan.strangers or (plan.is_headless and not self._known.shown(session))
             if plan.strangers:
@@ -507,6 +509,12 @@ class Capture:
 
     def _date(self) -> str:
         return self._store.now().isoformat(timespec="milliseconds")
+
+
+def _is_its(message: object, turn: _Begun) -> bool:
+    """Whether a message of the host's is the one a turn was announced with."""
+    own = next((item for item in read_message(message) if item.said), None)
+    return own is not None and (turn.wordless or alike(own.canon, turn.canon))
 
 
 def _ends(whole: str, end: str) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from .copies import copies_text
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -144,8 +146,8 @@ def compacted_text(facts: dict[str, Any], typed: Callable[[str], str]) -> str:
     return f"{built}; {facts['waiting']:,} still wait{why}. What to do: {typed('status')}"
 
 
-def check_text(report: dict[str, Any]) -> str:
-    """What a check found: damage first, and what it means."""
+def check_text(report: dict[str, Any], typed: Callable[[str], str]) -> str:
+    """What a check found: damage first, and what it means; last what is there twice."""
     lines = [f"{count(report['messages'], 'message')} and {count(report['nodes'], 'line')} read"]
     lines += [f"damage: {fault}" for fault in report["damage"]]
     lines += [f"disagreement: {fault}" for fault in report["disagreements"]]
@@ -156,6 +158,8 @@ def check_text(report: dict[str, Any]) -> str:
         lines.append("The messages are whole; what disagrees is derived from them.")
     else:
         lines.append("no damage")
+    if report["copies"]:
+        lines.append(copies_text(report["copies"], typed))
     return "\n".join(lines)
 
 

@@ -56,7 +56,7 @@ class Author:
             RestError: the budget is spent or the compactor stops.
 
         """
-        if not self._is_worth_it(job):
+        if job.known is not None or not self._is_worth_it(job):
             return Outcome(spare=True)
         written = write_line(job, context, self._asking("line", job.place), self._node_bytes, self._model.redact)
         if written.text:

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 class Job(NamedTuple):
     """One node to build. A leaf has its message's kind and text; a merge has no kind and the texts of its two halves.
 
-    ``spare``: nothing in it is worth a model's words.
+    ``spare``: nothing in it is worth a model's words. ``known``: its line and who that is by, where
+    nobody need write it.
     """
 
     place: Place
@@ -21,6 +22,7 @@ class Job(NamedTuple):
     sources: tuple[str, ...]
     source_bytes: int
     spare: bool = False
+    known: tuple[str, str] | None = None
 
     @property
     def source(self) -> str:

@@ -37,6 +37,8 @@ def local_node(job: Job, limit: int, by: str = "local") -> Node:
 
     A source that fits is its own line, secrets masked, and counts as ``free``; ``by`` is what any other line counts as.
     """
+    if job.known is not None:
+        return job.node(*job.known)
     source = job.source
     try:
         if len(source) <= limit and len((whole := mask(source)).encode()) <= limit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..core.cost import CHEAP, Cost
+from ..core.hidden import NOTHING, Hidden
 from ..core.tree import Place
 from ..storage.loader import LOST_TEXT
 from ..storage.rows import Ready
@@ -28,8 +29,17 @@ _CHEAP_LOOKED_AT: Final = 64
 class StoreWork:
     """``Work`` and ``ModelWork`` over one store. ``rested`` is called when nothing is left to build, for the view to follow."""
 
-    def __init__(self, store: Store, search: Search, rested: Callable[[], None], context: Context | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        search: Search,
+        rested: Callable[[], None],
+        context: Context | None = None,
+        hidden: Callable[[], Hidden] = lambda: NOTHING,
+    ) -> None:
+        """``hidden``: which messages are out of sight just now, whose words no line says."""
         self._store = store
+        self._hidden = hidden
         self._search = search
         self._rested = rested
         self._context = context
@@ -51,8 +61,9 @@ class StoreWork:
         self._read_at.update((ready.place, generation) for ready in chosen)
         messages = self._messages(sorted(ready.place.index for ready in chosen if ready.place.level == 0))
         texts = self._store.texts([child for ready in chosen if ready.place.level for child in ready.place.children])
+        hidden = self._hidden() if chosen else NOTHING
         jobs = (self._job(ready, messages, texts) for ready in chosen)
-        return [job for job in jobs if job is not None]
+        return [_less(job, hidden) if hidden else job for job in jobs if job is not None]
 
     def waiting(self, limit: int) -> Waiting:
         """The first nodes whose line a model is to write and that can be built."""
@@ -134,6 +145,18 @@ class StoreWork:
         halves = tuple(texts[child] for child in place.children if child in texts)
         # A half that cannot be read is damaged on disk; the index is being rebuilt, and this merge comes back when it is whole.
         return Job(place, "", halves, ready.source_bytes, ready.spare) if len(halves) == 2 else None
+
+
+def _less(job: Job, hidden: Hidden) -> Job:
+    """The job without the words of messages out of sight: of two halves, the other's line stays."""
+    place = job.place
+    if hidden.covers(place):
+        return job._replace(known=(hidden.line(place), "copy"), spare=True)
+    if place.level:
+        for half, other in zip(place.children, reversed(job.sources), strict=True):
+            if hidden.covers(half):
+                return job._replace(known=(other, "free"))
+    return job
 
 
 def _first_leaf(found: list[Ready], limit: int, total: int) -> int:

@@ -14,25 +14,28 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
 
-from .hosttext import RESULT_STUBS, canon, has_mask, is_error, split_steers, split_summary, spoken, told, without_restatement
+from .host_phrases import FLAGS, HOST_KINDS, KIND, RESULT_STUBS, STEER_KIND, SUMMARY_FLAG, words_of
+from .hosttext import canon, has_mask, is_error, split_steers, split_summary, spoken, told, without_restatement
+from .own_tools import is_ours
 from .records import clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from .wrappers import Other
+
 STEER: Final = "steer"
 """Stands in ``tool`` of a user's entry that reached the agent in the middle of its turn."""
+_RESULT_STUBS: Final = words_of(*RESULT_STUBS)
 ASIDE: Final = "aside"
 """Stands in ``tool`` of an entry that no list shows: what a subagent reported, or the host's memory tool wrote."""
 HOST: Final = "host"
 """The author of a reply that is a server's error passed on as speech."""
-OWN_TOOLS: Final = "optchat_"
 _FIRM_MAX: Final = 500
 """Characters of a call that no host shortens: when it compresses, one of them cuts the texts in longer ones."""
 
-_NOTICES: Final = ("failed_turn", "hidden", "auto_continue", "model_switch", "personality_switch")
-"""``display_kind`` of rows a host wrote in the user's or the agent's name."""
-_SCAFFOLDS: Final = ("_thinking_prefill", "_empty_terminal_sentinel", "_dropped_toolcall_nudge", "_length_continuation_nudge")
+_FLAGS: Final = tuple(flag.key for flag in FLAGS)
+_HOST_KINDS: Final = tuple(mark.value for mark in HOST_KINDS)
 _MEDIA_KEYS: Final = ("image_url", "input_image", "input_audio", "audio", "file", "file_data", "video_url", "source", "data", "url")
 _UNSAID_PARTS: Final = ("thinking", "redacted_thinking", "reasoning", "tool_use", "tool_result")
 
@@ -42,7 +45,8 @@ class Item:
     """One thing in a host's list. ``key`` stays the same when the host reloads or rewrites the message that holds it.
 
     ``said``: it stands in the user's role. ``parts``: its content was a list, which some hosts announce without its text.
-    ``again``: a copy the host restated; never new. ``absorbed``: host ids of messages joined into this one. ``stamp``: seconds since
+    ``again``: a copy the host restated; never new. ``others``: what others said around it, which has no place of
+    its own in a list. ``absorbed``: host ids of messages joined into this one. ``stamp``: seconds since
     1970, where the host knows them. ``saved``: the host has put it into its database. ``held``: the log was found to hold all of it;
     noted so that it is not asked again every turn.
     """
@@ -61,6 +65,7 @@ class Item:
     absorbed: tuple[str, ...] = ()
     stamp: float = 0.0
     saved: bool = False
+    others: tuple[Other, ...] = ()
     held: bool = field(default=False, compare=False)
 
     @property
@@ -93,10 +98,12 @@ def _digest(text: str) -> str:
 
 def read_message(message: object) -> list[Item]:
     """The items of one message of a host. Never raises: what it cannot read has no items, or its text as it stands."""
-    if not isinstance(message, dict) or message.get("display_kind") in _NOTICES or _is_scaffold(message):
+    if not isinstance(message, dict) or _is_scaffold(message):
         return []
     role = message.get("role")
-    if role == "user":
+    if role == "user" and _is_marked(message):
+        items = list(_marked(message))
+    elif role == "user":
         items = list(_user(message))
     elif role == "assistant":
         items = list(_agent(message))
@@ -116,15 +123,49 @@ def read_message(message: object) -> list[Item]:
 def _is_scaffold(message: Mapping[str, Any]) -> bool:
     """Whether the host wrote the message to its model only, and will take it out again."""
     for name, value in message.items():
-        if value and isinstance(name, str) and name[:1] == "_" and (name.endswith("_synthetic") or name in _SCAFFOLDS):
+        if value and isinstance(name, str) and name[:1] == "_" and (name.endswith("_synthetic") or name in _FLAGS):
             return True
-    return bool(message.get("_length_continuation_fragment"))
+    return message.get("role") == "assistant" and message.get(KIND) in _HOST_KINDS and not message.get(SUMMARY_FLAG.key)
+
+
+def _is_marked(message: Mapping[str, Any]) -> bool:
+    """Whether the host says of a row in the user's role that it is none of the user's.
+
+    Any kind but a steer does: a host that learns another one means a row of its own again.
+    """
+    return message.get(KIND) not in (None, "", False, STEER_KIND.value)
+
+
+def marked_words(message: object) -> str:
+    """The words of a row in the user's role that the host says is none of the user's, in canonical form."""
+    if not isinstance(message, dict) or message.get("role") != "user":
+        return ""
+    return canon(text_of(message.get("content"))) if _is_marked(message) or _is_scaffold(message) else ""
+
+
+def _marked(message: Mapping[str, Any]) -> Iterator[Item]:
+    """What a row of the host's tells: what a child or a process reports, or where a summary stands."""
+    text = text_of(message.get("content"))
+    if split_summary(text, flagged=bool(message.get(SUMMARY_FLAG.key))) is not None:
+        yield from _user(message)
+    elif (what := told(text)) is not None and what.kind != "user":
+        yield from _said(text, parts=False)
+
+
+def host_words(message: object) -> str | None:
+    """The canonical text of a row in the user's role that the host marks as its own and that says nothing; None for another.
+
+    A host announces the turn of such a row by its words alone: they are what its draft is known by.
+    """
+    if not isinstance(message, dict) or message.get("role") != "user" or read_message(message):
+        return None
+    return canon(text_of(message.get("content"))) if _is_marked(message) or _is_scaffold(message) else None
 
 
 def _user(message: Mapping[str, Any]) -> Iterator[Item]:
     content = message.get("content")
     text, parts = text_of(content), isinstance(content, list)
-    real = split_summary(text, flagged=bool(message.get("_compressed_summary")))
+    real = split_summary(text, flagged=bool(message.get(SUMMARY_FLAG.key)))
     if real is not None:
         yield _gap(text)
         for piece in real:
@@ -134,6 +175,8 @@ def _user(message: Mapping[str, Any]) -> Iterator[Item]:
         if text:
             yield from _said(text, parts=True)
         return
+    if parts and not text:
+        return  # nothing that could have been said: a blank item would stand between its neighbours
     restated = without_restatement(text)
     if restated is not None:
         for item in _said(restated, parts=parts):
@@ -148,9 +191,20 @@ def _said(text: str, *, parts: bool) -> Iterator[Item]:
     rest, steers = split_steers(text)
     if rest.strip() or not steers:
         what = told(rest)
-        if what is not None:
+        if what is not None and what.kind == "talk":
+            yield Item("talk", what.text, key_of("talk", what.text))
+        elif what is not None:
             form = canon(what.text)
-            yield Item(what.kind, what.text, f"said|{form}", canon=form, said=True, parts=parts)
+            yield Item(
+                what.kind,
+                what.text,
+                f"said|{form}",
+                canon=form,
+                author=what.author,
+                said=True,
+                parts=parts,
+                others=what.others,
+            )
     for steer in steers:
         yield _steer(steer, "")
 
@@ -163,7 +217,7 @@ def _steer(text: str, call: str) -> Item:
 def _agent(message: Mapping[str, Any]) -> Iterator[Item]:
     content = message.get("content")
     text = text_of(content)
-    real = split_summary(text, flagged=bool(message.get("_compressed_summary")))
+    real = split_summary(text, flagged=bool(message.get(SUMMARY_FLAG.key)))
     if real is None:
         yield from _spoken(text)
     else:
@@ -183,12 +237,12 @@ def _result(message: Mapping[str, Any]) -> Iterator[Item]:
     text, steers = split_steers(text_of(message.get("content")))
     call = _word(message.get("tool_call_id"))
     tool = _word(message.get("tool_name")) or _word(message.get("name"))
-    real = split_summary(text, flagged=bool(message.get("_compressed_summary")))
+    real = split_summary(text, flagged=bool(message.get(SUMMARY_FLAG.key)))
     if real is not None:
         yield _gap(text)
         text = "\n\n".join(piece.text for piece in real)
-    if text not in RESULT_STUBS:
-        shown = f"({tool}: shown from memory)" if tool.startswith(OWN_TOOLS) else text
+    if text not in _RESULT_STUBS:
+        shown = f"({tool}: shown from memory)" if is_ours(tool, text) else text
         yield Item("echo", shown, key_of("echo", shown, call=call), call=call, tool=tool)
     for steer in steers:
         yield _steer(steer, call)
@@ -240,9 +294,9 @@ def _part(part: object) -> str:
 def _named_part(part: dict[str, Any]) -> str:
     kind, text = part.get("type"), part.get("text")
     if isinstance(text, str) and kind in (None, "text", "input_text", "output_text"):
-        if "memory-context" not in text:
+        if "memory-context" not in text and not text.startswith("[System"):
             return text
-        what = told(text)  # a host that adds its memory block to a list does so as one more text part
+        what = told(text)  # what a host adds to a list, memory or a note, it adds as one more text part
         return what.text if what else ""
     if kind in _UNSAID_PARTS:
         return ""

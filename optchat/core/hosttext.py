@@ -9,71 +9,62 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
+from .host_phrases import (
+    DELIVERED,
+    FILLER_HEADS,
+    FILLERS,
+    MEDIA_STUBS,
+    MEMORY_NOTE,
+    MERGED_END,
+    MERGED_HEAD,
+    NOTIFICATION_END,
+    OUTPUTS,
+    OUTPUTS_TOGETHER,
+    POSTED,
+    REPORTS,
+    REPORTS_TOGETHER,
+    RESTATED_HEAD,
+    ROWS,
+    STEER_CLOSE,
+    STEER_OPEN,
+    SUMMARY_END,
+    SUMMARY_HEADS,
+    WATCHES,
+    Phrase,
+    words_of,
+)
 from .records import clean
+from .wrappers import Other, unwrapped, without_nudges
 
-SUMMARY_HEADS: Final = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]:")
-SUMMARY_END: Final = "--- END OF CONTEXT SUMMARY — respond to the message below, not the summary above ---"
-MERGED_HEAD: Final = "[PRIOR CONTEXT — for reference only; not a new message]"
-MERGED_END: Final = "[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]"
-RESTATED_HEAD: Final = "[STILL IN PROGRESS — this is the active request, restated after the compaction boundary"
-"""A host that compresses puts one summary in place of many messages, alone or glued to a real message. Logged as speech it would
-stand beside the very messages it sums up. The restated request is a copy of one that is in the log."""
 
-_STEER_OPEN: Final = "[OUT-OF-BAND USER MESSAGE — a direct message from the user, delivered"
-_STEER_CLOSE: Final = "[/OUT-OF-BAND USER MESSAGE]"
+def _one_of(*phrases: Phrase, together: Phrase | None = None) -> re.Pattern[str]:
+    heads = [re.escape(words) for words in words_of(*phrases)]
+    return re.compile("|".join([*heads, *([rf"\[IMPORTANT: \d+{re.escape(together.words)}"] if together else [])]))
+
+
+_SUMMARY_HEADS: Final = words_of(*SUMMARY_HEADS)
+_STEER_OPEN: Final = re.escape(STEER_OPEN.words)
 _STEER_AT_END: Final = re.compile(
-    rf"(?:\A|\n\n){re.escape(_STEER_OPEN)}[^\n]*\]\n((?:(?!{re.escape(_STEER_OPEN)}).)*?)\n{re.escape(_STEER_CLOSE)}\s*\Z", re.DOTALL
+    rf"(?:\A|\n\n){_STEER_OPEN}[^\n]*\]\n((?:(?!{_STEER_OPEN}).)*?)\n{re.escape(STEER_CLOSE.words)}\s*\Z",
+    re.DOTALL,
 )
-
-_NUDGES: Final = (
-    "[System: Your previous response was truncated",
-    "[System: The previous response was cut off",
-    "[System: Your previous tool call",
-    "[System: Your previous response contained only internal reasoning",
-    "[System: Your previous message ended the turn with a fragment",
-    "[System: Continue now. Execute the required tool calls",
-    "[System: The active model for this chat has changed to ",
-    "[Your active task list was preserved across context compression]",
-    "[Planning state preserved",
-    "[IMPORTANT: MCP servers have been reloaded.",
-    "You just executed tool calls but returned an empty response. Please process the tool results above",
-    "You've reached the maximum number of tool-calling iterations allowed. Please provide a final response",
-    "Your previous turn indicated a tool call but none was included. Do not narrate a plan",
-    "Continue from the compressed conversation context above. This marker exists because ",
-)
-"""Rows in the user's role that the host wrote to its model. Next to a real message they are merged with it, by a blank line."""
-
-_NUDGE: Final = re.compile("|".join(re.escape(nudge) for nudge in _NUDGES))
-
-_FILLERS: Final = (
-    "(empty)",
-    "[interrupt: no assistant output for this turn]",
-    "[response interrupted]",
-    "Operation interrupted.",
-    "Your request was not processed. Send it again if you still want me to carry it out.",
-    "This turn did not complete. Some actions may already have run; verify their effects before resending.",
-)
-_FILLER_HEADS: Final = (
-    "Operation interrupted: ",
-    "Operation interrupted during retry (",
-    "⚠️ No reply: ",
-    "I apologize, but I encountered an error while processing the model response: ",
-    "I apologize, but I encountered repeated errors: ",
-    "API call failed after ",
-    "Invalid API response after ",
-)
-"""What the host puts in the agent's mouth to close a turn that was interrupted, failed or stayed empty."""
-
+_FILLERS: Final = words_of(*FILLERS)
+_FILLER_HEADS: Final = words_of(*FILLER_HEADS)
 _ERROR: Final = re.compile(r"(?:API error|HTTP|Error code:) \d{3}\b")
-RESULT_STUBS: Final = (
-    "[Result unavailable — see context summary above]",
-    "[Old tool output cleared to save context space]",
-)
 
-_REPORTS: Final = (("[ASYNC DELEGATION", "work"), ("[IMPORTANT: Background process ", "echo"))
+_ROWS: Final = words_of(*ROWS)
+_KINDS: Final = (
+    ("work", _one_of(*REPORTS, together=REPORTS_TOGETHER)),
+    ("echo", _one_of(*OUTPUTS, together=OUTPUTS_TOGETHER)),
+    ("echo", re.compile(r"\[IMPORTANT: (?:" + "|".join(re.escape(w) for w in words_of(*WATCHES)) + ")")),
+    ("talk", re.compile("(?:" + "|".join(map(re.escape, words_of(*POSTED))) + r")[^\]\n]*\]\n")),
+)
+"""What a row in the user's role is instead: a report, the output of a process, what the agent posted."""
+_DELIVERED: Final = re.compile(re.escape(DELIVERED.words) + DELIVERED.end)
+_NOTIFICATION_END: Final = re.compile(rf"\n\n{re.escape(NOTIFICATION_END.words)}[^\n]*\]")
 
 _BLOCK: Final = r"<\s*memory-context\s*>%s(?:(?!<\s*memory-context).)*?</\s*memory-context\s*>"
-_NOTE: Final = r"\s*\[System note:\s*The following is recalled memory context"
+_NOTE: Final = r"\s*" + re.escape(MEMORY_NOTE.words).replace(r"\ ", r"\s*")
 _MEMORY_BLOCK: Final = re.compile(
     rf"\A\s*{_BLOCK % ''}\s*|\s*{_BLOCK % _NOTE}|\s*{_BLOCK % ''}\s*\Z",
     re.IGNORECASE | re.DOTALL,
@@ -81,19 +72,13 @@ _MEMORY_BLOCK: Final = re.compile(
 """The host's block of memory: by its note, or by standing at an end of the text. The same tags inside a text may be the user's own."""
 _ANY_BLOCK: Final = re.compile(r"<\s*memory-context\s*>.*?</\s*memory-context\s*>|</?\s*memory-context\s*>", re.IGNORECASE | re.DOTALL)
 
-_SKILL_HEAD: Final = "[IMPORTANT: The user has invoked the "
-_SKILL_NAME: Final = re.compile(r'\[IMPORTANT: The user has invoked the "([^"\n]*)"')
-_SKILL_TOLD: Final = "The user has provided the following instruction alongside the skill invocation: "
-_BUNDLE: Final = " skill bundle,"
-_BUNDLE_TOLD: Final = "\nUser instruction: "
-
 _THOUGHTS: Final = re.compile(
     r"\A\s*<(think|thinking|reasoning|REASONING_SCRATCHPAD|thought)\b[^>]*>.*?</\1\s*>\s*", re.IGNORECASE | re.DOTALL
 )
 
 _MARK: Final = re.compile(
-    r"\[[\w.+/-]+: (?:[\d,]+ bytes, sha256 [0-9a-f]{64}|https?://[^\s\]]+)\]"
-    r"|\[(?:screenshot|image|\d+ images?|Attached image — stripped after compression)\]"
+    r"\[[\w.+/-]+: (?:[\d,]+ bytes, sha256 [0-9a-f]{64}|https?://[^\s\]]+)\]|\[\d+ images?\]|"
+    + "|".join(re.escape(words) for words in words_of(*MEDIA_STUBS))
 )
 """Our marks for pictures and files, and what the hosts write in their place once the bytes are dropped."""
 
@@ -106,6 +91,8 @@ class Told(NamedTuple):
 
     kind: str
     text: str
+    author: str = ""
+    others: tuple[Other, ...] = ()
 
 
 def canon(text: str) -> str:
@@ -182,17 +169,32 @@ def has_mask(text: str) -> bool:
 
 
 def told(text: str) -> Told | None:
-    """What the user said, and as what to log it; None where every word is the host's. Blank text that came so stays blank."""
+    """What the user said, and as what to log it; None where every word is the host's.
+
+    Blank text that came so stays blank.
+    """
     rest = text
     if "memory-context" in rest:
         rest = _MEMORY_BLOCK.sub("", rest)
-    if _NUDGE.search(rest):
-        rest = _without_nudges(rest)
-    if rest.lstrip().startswith(_SKILL_HEAD):
-        rest = _without_skill(rest.lstrip())
-    if not rest.strip() and text.strip():
+    if rest.lstrip().startswith(_ROWS) and "]" in rest:
         return None
-    return Told(next((kind for head, kind in _REPORTS if rest.startswith(head)), "user"), rest)
+    if NOTIFICATION_END.words in rest and (found := _NOTIFICATION_END.search(rest)):
+        body, rest = rest[: found.start()], rest[found.end() :].lstrip("\n")
+        if not rest:
+            kind = _kind_of(body)
+            return Told(kind, body) if kind != "user" else None
+    words = unwrapped(without_nudges(_DELIVERED.sub("", rest, count=1) if rest.startswith(DELIVERED.words) else rest))
+    if not words.text.strip() and not words.others and text.strip():
+        return None
+    kind = _kind_of(words.text)
+    return Told(kind, words.text.partition("\n")[2] if kind == "talk" else words.text, words.author, words.others)
+
+
+def _kind_of(text: str) -> str:
+    """The kind of entry a row in the user's role makes."""
+    if not text.startswith("["):
+        return "user"
+    return next((kind for kind, heads in _KINDS if heads.match(text)), "user")
 
 
 def spoken(text: str) -> str:
@@ -216,27 +218,27 @@ def split_summary(text: str, *, flagged: bool = False) -> list[Told] | None:
     restates after its end mark is left out: it is a copy.
     """
     text = text.lstrip()
-    merged = text.startswith(MERGED_HEAD)
-    if not merged and not text.startswith(SUMMARY_HEADS) and not flagged:
+    merged = text.startswith(MERGED_HEAD.words)
+    if not merged and not text.startswith(_SUMMARY_HEADS) and not flagged:
         return None
     before: list[Told] = []
     if merged:
-        inner, _, text = text[len(MERGED_HEAD) :].rpartition(MERGED_END)
+        inner, _, text = text[len(MERGED_HEAD.words) :].rpartition(MERGED_END.words)
         if not inner:
             inner, text = text, ""
         inner = inner.strip()
         if inner:
             before = split_summary(inner) or [Told("before", inner)]
-    _, end, after = text.rpartition(SUMMARY_END)
+    _, end, after = text.rpartition(SUMMARY_END.words)
     after = after.strip()
-    if end and after and not after.startswith(RESTATED_HEAD):
+    if end and after and not after.startswith(RESTATED_HEAD.words):
         before.append(Told("after", after))
     return before
 
 
 def without_restatement(text: str) -> str | None:
     """The request a host restated in a row of its own after compressing; None where the text is none."""
-    if not text.startswith(RESTATED_HEAD):
+    if not text.startswith(RESTATED_HEAD.words):
         return None
     return text.partition("]\n")[2]
 
@@ -247,27 +249,7 @@ def split_steers(text: str) -> tuple[str, list[str]]:
     Only what stands at the very end counts: the same words inside a result are a page or file that speaks of them, not the user.
     """
     steers: list[str] = []
-    while _STEER_OPEN in text and (found := _STEER_AT_END.search(text)):
+    while STEER_OPEN.words in text and (found := _STEER_AT_END.search(text)):
         steers.insert(0, found[1])
         text = text[: found.start()]
     return text, steers
-
-
-def _without_nudges(text: str) -> str:
-    """Take away the paragraphs that are a host's nudge; untouched where there is none."""
-    parts = text.split("\n\n")
-    kept = [part for part in parts if not part.lstrip().startswith(_NUDGES)]
-    return text if len(kept) == len(parts) else "\n\n".join(kept)
-
-
-def _without_skill(text: str) -> str:
-    """What the user typed where the host put a skill's whole text: the instruction, or the command if there was none."""
-    if _BUNDLE in text:
-        instruction = text.partition(_BUNDLE_TOLD)[2].partition("\n\n[Loaded as part of the ")[0]
-    else:
-        # The instruction follows the skill, and the skill may quote this very phrase: the last one is the user's.
-        instruction = text.rpartition(_SKILL_TOLD)[2].partition("\n\n[Runtime note:")[0] if _SKILL_TOLD in text else ""
-    if instruction.strip():
-        return instruction.strip()
-    name = _SKILL_NAME.match(text)
-    return f"/{name[1].lstrip('/')}" if name else ""

@@ -2,8 +2,9 @@
 
 One line is ``{"type":…,"session":…, …, "crc":…}``; ``crc`` is the CRC-32 of the line without it. Types: ``draft`` (a turn began),
 ``bind`` (a logged message got a host's id, or is what an open turn became), ``settled`` (a turn that leaves no message), ``from``
-(a session went on from another), ``gap`` (the host summed up its list), ``shown`` (the view in front of the model), ``added`` (what
-later turns have put beside it), ``batch`` (entries that could not be logged in time).
+(a session went on from another), ``gap`` (the host summed up its list), ``stands`` (what is in front
+of the model), ``batch`` (entries that could not be logged in time). Older versions wrote ``shown``
+and ``added`` in place of ``stands``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import orjson
 
 from .records import BadLineError, clean
 
-LATEST_ONLY: Final = ("gap", "shown", "added")
+LATEST_ONLY: Final = ("gap", "stands", "shown", "added")
 """Types of which only a session's last line counts."""
 
 

@@ -7,10 +7,12 @@ Pure. Remembers, by position, each message and the items it gave; what a message
 from __future__ import annotations
 
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
-from .hostlist import Item, read_message
+from .hostlist import Item, marked_words, read_message
 
+_TAIL: Final = 64
+"""Messages from the end among which a host's own row of a turn that has just begun is looked for."""
 _LISTS = ("content", "tool_calls")
 """What of a message may be a list: some hosts append to the list a message already holds."""
 
@@ -46,6 +48,10 @@ class Reader:
         self._lists = [found for at, message in enumerate(messages) for found in _lists(at, message)]
         self._items = list(chain.from_iterable(self._parts))
         return self._items
+
+    def marked(self) -> set[str]:
+        """The words of the host's own rows at the end of the list that was read last, in canonical form."""
+        return {words for message in self._seen[-_TAIL:] if (words := marked_words(message))}
 
     def _append(self, messages: list[Any]) -> None:
         for at in range(len(self._seen), len(messages)):

@@ -23,9 +23,9 @@ import orjson
 KINDS: Final = ("user", "talk", "tool", "echo", "work", "note")
 """The user's words, the agent's replies, a tool call, its result, a subagent's report, an imported or mirrored memory."""
 
-BUILDERS: Final = ("free", "local", "model", "fallback")
-"""How a node's text came to be: a source short enough to stand for itself, the local summarizer, a model, or the local
-summarizer in place of a model that failed."""
+BUILDERS: Final = ("free", "local", "model", "fallback", "copy")
+"""How a node's text came to be: a source short enough to stand for itself, the local summarizer, a
+model, the local summarizer in place of a model that failed, or a remark in place of copies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,14 +108,7 @@ class Traces:
         """Whether a line of the tree sums up this message, alone or among others; one that is damaged as well."""
         if line.startswith(b" "):
             return self.is_remains(line, decode_node)
-        level, index = _LEVEL.search(line), _INDEX.search(line)
-        if level is None or index is None or int(level[1]) > MAX_LEVEL or self.id >> int(level[1]) != int(index[1]):
-            return False
-        try:
-            node = decode_node(line)
-        except BadLineError:
-            return True
-        return self.id >> node.level == node.index
+        return is_line_of(line, lambda place: place.index == self.id >> place.level)
 
     def holds(self, text: object) -> bool:
         """Whether a text is the message's own, but for outer space."""
@@ -137,6 +130,20 @@ class Traces:
         except BadLineError:
             return True
         return False
+
+
+def is_line_of(line: bytes, is_one: Callable[[Place], bool]) -> bool:
+    """Whether a line of the tree is that of such a node, or, where it is damaged, names one."""
+    level, index = _LEVEL.search(line), _INDEX.search(line)
+    if level is None or index is None or int(level[1]) > MAX_LEVEL:
+        return False
+    if not is_one(Place(int(level[1]), int(index[1]))):
+        return False
+    try:
+        node = decode_node(line)
+    except BadLineError:
+        return True
+    return is_one(Place(node.level, node.index))
 
 
 def quoted(text: str) -> bytes:

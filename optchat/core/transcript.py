@@ -194,6 +194,8 @@ def _say(case: Case, item: Item, piece: Piece, name: str, session: str, *, alone
         if name or not draft.record.shown:
             case.plan.binds.append(Bind(draft.record.id, uid=name))
         return
+    if item.canon.endswith(piece.canon):  # what others said around a joined message came with its last part
+        _add_others(case, item, session)
     text = item.text if alone and item.canon == piece.canon else piece.canon
     if draft is not None and draft.text is not None and not item.parts and _same_words(draft, piece, masked=bool(item.uid)):
         text = draft.text  # as told: the list may have it joined, stripped, framed or masked more
@@ -204,10 +206,17 @@ def _say(case: Case, item: Item, piece: Piece, name: str, session: str, *, alone
         session=session,
         uid=name,
         turn=draft.token if draft is not None else "",
-        author=(draft.author if draft is not None else "") or case.turn.author,
+        author=item.author or (draft.author if draft is not None else "") or case.turn.author,
         platform=case.turn.platform,
     )
     case.plan.additions.append(Addition(entry, item.stamp))
+
+
+def _add_others(case: Case, item: Item, session: str) -> None:
+    """Log what others said in the channel as notes: no list shows them again as messages of their own."""
+    for author, text in item.others:
+        entry = Entry(kind="note", text=text, session=session, author=author, platform=case.turn.platform)
+        case.plan.additions.append(Addition(entry, item.stamp))
 
 
 def _same_words(draft: Draft, piece: Piece, *, masked: bool) -> bool:

@@ -122,6 +122,8 @@ def _anchor(case: Case, flow: Sequence[Item]) -> tuple[int, str] | None:
     if at is None:
         return None
     item, draft = flow[at], case.running
+    if draft.canon != item.canon and not item.parts and _is_older(case, item):
+        return None
     if draft.text is None:
         return (at, "") if item.parts or case.turn.sure else None
     if not draft.canon:
@@ -131,6 +133,16 @@ def _anchor(case: Case, flow: Sequence[Item]) -> tuple[int, str] | None:
         return at, before
     framed = len(draft.canon) >= 8 and item.canon.endswith(draft.canon)
     return (at, "") if case.turn.sure or framed else None
+
+
+def _is_older(case: Case, item: Item) -> bool:
+    """Whether the last message of a list is one the agent's lists have shown before.
+
+    The turn's own may be one that says nothing, or none of the user's: the host has marked it as its own.
+    """
+    shown = reversed(case.known.shown(case.turn.session))
+    last = next((record for record in shown if record.said and record.id <= case.turn.seen_to), None)
+    return last is not None and last.key == item.key
 
 
 def _with_steers(case: Case, fresh: list[New]) -> list[New]:

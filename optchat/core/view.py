@@ -15,10 +15,13 @@ from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
 from .records import MAX_LEVEL
+from .spans import holds, touches
 from .tree import Place, cover
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from .spans import Span
 
 
 class Line(NamedTuple):
@@ -50,6 +53,18 @@ def tile(lines: Iterable[Line], total: int, first: int = 0) -> Iterator[Line]:
         at = line.place.end
     for place in cover(at, total):
         yield Line(place, None)
+
+
+def outside(lines: Iterable[Line], covered: Sequence[Span], line_at: Callable[[Place], Line | None]) -> Iterator[Line]:
+    """The lines without what ``covered`` holds; one that is covered in part gives way to those of its parts that are not."""
+    todo = list(lines)[::-1]
+    while todo:
+        line = todo.pop()
+        place = line.place
+        if not touches(covered, place.first, place.end):
+            yield line
+        elif not holds(covered, place.first, place.end):
+            todo += [line_at(child) or Line(child, None) for child in reversed(place.children)]
 
 
 def merge(

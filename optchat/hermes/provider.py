@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent.memory_provider import MemoryProvider
 
-from . import configuration, dependencies, tools
+from . import configuration, dependencies, lists, tools
 from .hooks import Troubles, empty, hook, silence
 from .session import Session
 
@@ -139,19 +139,23 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
     def on_turn_start(self, turn_number: int, message: str, **kwargs: Any) -> None:  # noqa: ARG002 - the host's signature
         """Keep what the user said, before anything can go wrong with the turn."""
         if session := self._writing():
-            session.capture().turn_started(
-                _words(message), author=str(kwargs.get("author_name") or kwargs.get("author_id") or session.author)
-            )
+            author = str(kwargs.get("author_name") or kwargs.get("author_id") or session.author)
+            begun = lists.begun(session.id)
+            length, last = (begun.length, begun.last) if begun is not None else (0, None)
+            session.capture().turn_started(_words(message), author, length, last)
 
     @hook(empty, END_WAIT_S)
     def prefetch(self, query: str, *, session_id: str = "") -> str:
         """What the model is shown before it answers. Older hosts give no session id."""
         session = self._session
         self._recalled_lines = 0
-        if session is None or not session.shows_view:
+        if session is None:
             return ""
-        # The host that names the session is the one that keeps the block of a turn that breaks off.
-        text = session.memory().recall(_words(query), session=session.named(session_id), kept=bool(session_id))
+        named = session.named(session_id)
+        if not session.shows_view:
+            return ""
+        begun = lists.begun(named, take=True)
+        text = session.memory().recall(_words(query), named, begun and begun.standing)
         self._recalled_lines = len(_LINE.findall(text))
         self.troubles.worked("initialize")  # what it could not do is done by now; it is not called again to say so
         return text
@@ -196,8 +200,8 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
                 messages = [{"role": "user", "content": user_content}, {"role": "assistant", "content": assistant_content}]
             author = (turn_author or {}).get("name") or (turn_author or {}).get("id") or session.author
             try:
-                # First: the next turn may be waiting to hear what stands in front of the model. It must not cost the turn its log.
-                session.memory().ledger.seen(session.named(session_id), messages)
+                # First: the next turn may begin before the log is written. It must not cost the turn its log.
+                session.memory().list_shown(session.named(session_id), messages)
             finally:
                 session.capture().turn_ended(messages, user_content if isinstance(user_content, str) else None, author=str(author))
             self.troubles.worked("initialize")
@@ -241,7 +245,7 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
         if reason == "compression":
             session.compressed()
         if session.writes:
-            _follow_list(session.memory(), parent or old, session.id, rewound=rewound, reason=reason)
+            _follow_list(session.memory(), parent or old, session.id, reason=reason)
             session.capture().switched(session.id, parent=parent, reset=reset, rewound=rewound, reason=reason)
 
     @hook(silence, END_WAIT_S)
@@ -268,14 +272,12 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
         return session if session is not None and session.writes else None
 
 
-def _follow_list(memory: Memory, old: str, new: str, *, rewound: bool, reason: str) -> None:
-    """What a switch means for the view in front of the model."""
-    if rewound:
-        memory.taken_back(new)
-    elif reason == "compression":
-        memory.compressed(new)
+def _follow_list(memory: Memory, old: str, new: str, *, reason: str) -> None:
+    """What a switch means for what stands in front of the model."""
+    if reason == "compression":
+        memory.compressed(old, new)
     elif reason == "branch":
-        memory.ledger.branched(old, new)
+        memory.shown.branched(old, new)
 
 
 def _words(content: object) -> str:

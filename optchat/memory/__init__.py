@@ -21,31 +21,34 @@ from ..core.cost import Costs
 from ..core.errors import AddressError, OptchatError, StoreError
 from ..core.records import clean
 from ..core.settings import Settings, read_settings
+from ..core.spans import gaps
 from ..core.tree import parse_address
 from ..recall import zoom
-from ..recall.added import Added
 from ..recall.excerpt import excerpt
-from ..recall.ledger import AddedNotes, Ledger, ShownNotes
 from ..recall.live import LiveView
 from ..recall.recall import Recall
 from ..recall.search import hits
+from ..recall.shown import Shown, ShownNotes, standing_in
 from ..storage import check, forks, reads
+from ..storage.hiding import HiddenNotes
 from ..storage.notes import NoteLog
 from ..storage.search import Search
 from ..storage.store import Store
 from ..storage.upkeep import LOCK_WAIT_S
+from .copies import Copies
 from .growth import Growth, costs_built
 from .mark import LogMark
 from .redaction import redact
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from os import PathLike
 
     from ..compaction.calls import Model
     from ..compaction.compactor import Compactor
     from ..core.hits import Hit
     from ..core.records import Entry, Message
+    from ..recall.shown import Standing
 
 FOLLOW_WAIT_S: Final = 0.05
 """Longest the compactor waits to merge the view: a turn that wants to show it waits for as long."""
@@ -75,14 +78,14 @@ class Memory:
         self.warnings: list[str] = []
         self._store = Store(root, clock=clock, progress=progress, costs=Costs(settings.node_bytes, settings.model_kinds))
         try:
+            self._notes = NoteLog(self._store)
+            self._hidden = HiddenNotes(self._store, self._notes)
             self._log_mark = LogMark(self._store)
-            self._search = Search(root / "search.sqlite", self._log_mark)
+            self._search = Search(root / "search.sqlite", self._log_mark, self._hidden)
         except BaseException:
             self._store.close()
             raise
-        self._notes = NoteLog(self._store)
-        self._added = Added(AddedNotes(self._notes))
-        self.ledger = Ledger(ShownNotes(self._notes), self._added)
+        self.shown = Shown(ShownNotes(self._notes))
         awaited = costs_built(settings, model=model is not None)
         self._view = LiveView(
             self._store, root / "view.json", settings.view_budget_chars, awaited=awaited, expected=settings.node_bytes
@@ -92,8 +95,18 @@ class Memory:
         )
         self._closed = threading.Event()
         self._growth = Growth(
-            root, settings, self._store, self._search, rested=self._follow, clock=clock, model=model, threaded=compact
+            root,
+            settings,
+            self._store,
+            self._search,
+            rested=self._follow,
+            clock=clock,
+            model=model,
+            threaded=compact,
+            hidden=self._hidden,
         )
+        changed = self._growth.nudge
+        self.copies = Copies(self._store, self._hidden, self._view_files, changed=changed)
         forks.watch(self)
         self._growth.start()
 
@@ -166,36 +179,40 @@ class Memory:
         """The view of everything said, at most ``view_budget_chars`` characters."""
         return self._view.text()
 
-    def recall(self, query: str = "", session: str = "", *, kept: bool = True) -> str:
+    def recall(self, query: str = "", session: str = "", standing: Standing | None = None) -> str:
         """What a session is shown before it answers ``query``: the view and what the query points to in it.
 
-        Where a view stands in front of the session already, what has been said elsewhere since and what the query points to sharply,
-        within tight limits; mostly nothing. Without a session, always the view. ``kept``: see ``Ledger.is_due``. Empty while nothing
-        is logged.
+        Where a view stands in front of the session already, what is missing beside it and what the query points to sharply, within
+        tight limits; mostly nothing. Without a session, always the view. ``standing``: what the host's list has in front of the
+        model now, where that can be told. Empty while nothing is logged.
         """
-        session, total = clean(session), self._store.total()
-        if not total:
+        session = clean(session)
+        if not self._store.total():
             return ""
-        if not session or self.settings.recall == "turn" or self.ledger.is_due(session, kept=kept):
-            text = self._recall.view(query)
-            if session:
-                self.ledger.offered(session, total)
+        if not session or self.settings.recall == "turn":
+            return self._recall.view(query)
+        if standing is not None:
+            self.shown.seen(session, standing)
         else:
-            text = self._recall.more(query, session, self.ledger.up_to(session), self._added.standing(session))
-        if session and text:
-            self._added.offered(session, text)
+            standing = self.shown.standing(session)
+        if standing.view:
+            own_from, total = self.shown.own_from(session), self._store.total()
+            first, _ = next(gaps(standing.covered, own_from, total), (total, total))
+            text = self._recall.more(query, self._listed(session, first), own_from, standing)
+        else:
+            text = self._recall.view(query, standing)
+        if text:
+            self.shown.offered(session, text)
         return text
 
-    def taken_back(self, session: str) -> None:
-        """The last turn of a session was undone: its view may have gone with it."""
-        shown = self.ledger.shown(session)
-        if shown is not None:
-            turns = sum(message.kind == "user" for message in self._store.session_messages(session, shown.up_to))
-            self.ledger.undone(session, turns)
+    def list_shown(self, session: str, messages: Sequence[Any]) -> None:
+        """The host's list after a turn: what counts as shown until the next one begins, also in another process."""
+        self.shown.seen(session, standing_in(messages))
+        self.shown.keep(session)
 
-    def compressed(self, session: str) -> None:
-        """The host has summed up a session's list: the next turn is shown a view that holds what went."""
-        self.ledger.compressed(session, self._store.total())
+    def compressed(self, parent: str, session: str) -> None:
+        """The host has summed up the list of ``parent``, and goes on as ``session``, mostly the same."""
+        self.shown.compressed(clean(parent), clean(session), self._store.total())
 
     def capture_store(self) -> DiskStore:
         """What ``capture/`` keeps its notes in and logs through."""
@@ -208,7 +225,7 @@ class Memory:
             AddressError: no such line or page; the hint says which to use instead.
 
         """
-        return zoom.zoom(self._store, id, n, page)
+        return zoom.zoom(self._store, self._hidden, id, n, page)
 
     def date(self, id: int | str) -> str:  # noqa: A002
         """When message ``id`` was said, with its session, author and platform where known.
@@ -286,7 +303,9 @@ class Memory:
     def check(self, progress: Callable[[str, int, int], None] | None = None) -> dict[str, Any]:
         """Read everything and report what is damaged or does not agree; changes nothing."""
         calls = (self.root / usage.NAME, sums.decode)
-        return check.check(self._store, self._search, self._view_files, progress, notes=self._notes, usage=calls)
+        views, notes = self._view_files, self._notes
+        report = check.check(self._store, self._search, views, progress, notes=notes, usage=calls)
+        return report | {"copies": self.copies.facts(report["copies"])}
 
     def redact(self, id: int | str) -> dict[str, Any]:  # noqa: A002
         """Take the words of message ``id`` out of this memory for good: the one edit of what was written. What was done, as facts.
@@ -330,6 +349,20 @@ class Memory:
     @property
     def _compactor(self) -> Compactor:
         return self._growth.compactor
+
+    def _listed(self, session: str, first: int) -> list[int]:
+        """The messages from ``first`` on that a session has in its own list: its own, and those it began with as a branch."""
+        ids: list[int] = []
+        names: set[str] = set()
+        todo = [(session, self._store.total())]
+        while todo:
+            name, end = todo.pop()
+            if name in names:
+                continue
+            names.add(name)
+            ids += [id_ for id_ in self._store.read(lambda index, name=name: index.session_ids(name, first)) if id_ < end]  # type: ignore[misc]
+            todo += [(note["parent"], min(end, note["at"]) if note["at"] >= 0 else end) for note in self._notes.notes("from", session=name)]
+        return ids
 
     def _warn(self, text: str) -> None:
         """Tell the user once of each kind of trouble."""

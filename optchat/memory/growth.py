@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..compaction.calls import Model
     from ..compaction.context import Context
     from ..compaction.lanes import Lanes
+    from ..core.hidden import Hidden
     from ..core.settings import Settings
     from ..storage.search import Search
     from ..storage.store import Store
@@ -56,6 +57,7 @@ class Growth:
         clock: Callable[[], datetime],
         model: Model | None,
         threaded: bool,
+        hidden: Callable[[], Hidden],
     ) -> None:
         self._root, self._settings, self._store, self._search = root, settings, store, search
         self._threaded = threaded
@@ -65,7 +67,7 @@ class Growth:
         self._model = model if self._for_model else None
         self._lock = files.Lock(root / "compactor.lock")
         self._usage = Usage(root, clock, redact=model.redact) if model else Usage(root, clock)
-        self._work = StoreWork(store, search, rested, self._context())
+        self._work = StoreWork(store, search, rested, self._context(), hidden)
         self.compactor = Compactor(self._work, self._lock, settings.node_bytes, self.costs)
         self._lanes = self.compactor.lanes = self._new_lanes()
         self.compactor.took_over = self._take_over

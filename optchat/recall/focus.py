@@ -94,6 +94,7 @@ def ranked(store: Store, question: Question, *, neighbours: bool = True) -> list
     """The messages that answer a question, best first; ``neighbours``: also those that only stand beside one."""
     found, worths = question.found, question.worths
     listed = shortlist((Clue(worths[term], posting.ids) for term, posting in found.postings.items()), found.total, _LISTED)
+    listed = list(found.hidden.in_sight(listed))  # what stands beside a match may be out of sight
     held = _held(listed, found)
     listed = [id_ for id_ in listed if neighbours or held[id_]]
     messages = {message.id: message for message in store.messages_of(_worth_reading(store, listed, held))}

@@ -18,10 +18,10 @@ from ..core.render import FRAME_CHARS, render, weigh
 from ..core.tree import Place
 from ..core.view import Line, Marks, View, parents_within, tile
 from ..storage import forks, reads, viewfile
-from ..storage.lines import EXPECTED, LINES_MAX, Lines
+from ..storage.lines import EXPECTED, LINES_MAX, Lines, with_said
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
     from pathlib import Path
 
     from ..storage.store import Store
@@ -40,12 +40,12 @@ class LiveView:
     def __init__(self, store: Store, path: Path, budget: int, *, awaited: Collection[Cost] = ALL, expected: int = EXPECTED) -> None:
         """``awaited``: a batch waits for ready nodes of these costs, and not for those that nobody builds or that wait for a model.
 
-        ``expected``: characters of a line that is not built yet.
+        ``expected``: characters of a line that is not built yet, and of the longest message that is its own line.
         """
         self._store = store
         self._tree = Lines(store)
         self._awaited = awaited
-        self._expected = expected
+        self.node_bytes = expected
         self._rewritten = 0  # how often lines had been rewritten when ours were weighed
         self._path = path
         self._budget = budget
@@ -62,11 +62,15 @@ class LiveView:
 
     def text(self) -> str:
         """The view rendered within the budget. Merges are saved if the write lock is free this instant, and wait otherwise."""
-        self.update(wait_s=0.0)
-        with self._mutex:
-            lines, total = list(self._view.lines), self._view.total
+        lines, total, texts = self.now()
         parents = Parents(self._store, list(tile(lines, total)))
-        return render(lines, total, self._budget, parent=parents, text=self._store.texts)
+        return render(lines, total, self._budget, parent=parents, text=texts)
+
+    def now(self) -> tuple[list[Line], int, Callable[[list[Place]], dict[Place, str]]]:
+        """The lines, what was just said among them, the number of messages they stand for, and what gives their texts."""
+        lines, total = self.lines()
+        lines, said = with_said(self._store, lines, 0, total, self.node_bytes)
+        return lines, total, lambda places: said | self._store.texts(places)
 
     def lines(self) -> tuple[list[Line], int]:
         """The lines and the number of messages they stand for."""
@@ -150,7 +154,7 @@ class LiveView:
         """One batch; whether it has merged any lines."""
         many = len(view.lines) > LINES_MAX  # too many to wait for lines that a model may never write
         parents = Parents(self._store, list(tile(view.lines, view.total)))
-        return view.fold(self._marks, weigh=weigh, parent=parents, expected=None if many else self._expected)
+        return view.fold(self._marks, weigh=weigh, parent=parents, expected=None if many else self.node_bytes)
 
     def _extend(self) -> None:
         """Bring in the leaves built since; for a long stretch, what of it a whole view could show."""
@@ -203,7 +207,7 @@ class LiveView:
 
     def _unfold(self, first: int, end: int, target: int) -> list[Line]:
         """Messages [first, end) as lines of at most ``target`` characters."""
-        lines, floor = self._tree.unfold(first, end, self._store.total(), target, weigh=weigh, expected=self._expected)
+        lines, floor = self._tree.unfold(first, end, self._store.total(), target, weigh=weigh, expected=self.node_bytes)
         self._floor = floor or self._floor
         return lines
 

@@ -1,55 +1,54 @@
-"""Lines for what others have said since a session was shown the view: other sessions, perhaps of other processes."""
+"""Lines for what a session has not been shown: said by others since, or summed up by the host meanwhile."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..core.render import arrange, shown_lines
-from ..core.tree import cover
-from ..core.view import Line
-from ..storage.lines import Lines, leaf_lines
+from ..core.render import arrange, shown_lines, weigh
+from ..core.spans import holds
+from ..core.view import tile
+from ..storage.lines import Lines, leaf_lines, with_said
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Sequence
 
+    from ..core.spans import Span
+    from ..core.tree import Place
+    from ..core.view import Line
     from ..storage.store import Store
 
 _LEAVES_MAX: Final = 512
 """A longer stretch is shown in lines that are coarse from the start: one by one there would be no room for them."""
 
 
-def news(store: Store, first: int, end: int, session: str, max_chars: int) -> list[str]:
-    """Lines ``id+n|text`` that tile what others than ``session`` have said in [first, end), in at most ``max_chars`` characters.
+def news(store: Store, spans: Iterable[Span], max_chars: int, node_bytes: int, named: Sequence[Span] = ()) -> list[str]:
+    """Lines ``id+n|text`` that tile these spans, oldest first, in at most ``max_chars`` characters.
 
-    Where even the coarsest lines are too long together, the oldest are left out.
+    Where even the coarsest lines are too long together, the oldest are addresses alone; where these
+    are too many, the oldest are left out. What has no text yet is left out if it is ``named`` already.
     """
-    tiles = [line for start, stop in _stretches(store, first, end, session) for line in _lines(store, start, stop)]
-    tiles, _ = arrange(tiles, end, max_chars, Lines(store).at)
-    lines = shown_lines(tiles, 0, store.texts)
-    chars = sum(map(len, lines)) + len(lines)
+    tiles: list[Line] = []
+    said: dict[Place, str] = {}
+    for first, end in spans:
+        lines, texts = with_said(store, _built(store, first, end, max_chars), first, end, node_bytes)
+        tiles += (line for line in tile(lines, end, first) if line.chars is not None or not _is_in(named, line))
+        said |= texts
+    tiles, bare = arrange(tiles, store.total(), max_chars, Lines(store).at)
+    shown = shown_lines(tiles, bare, lambda places: said | store.texts(places))
+    chars = sum(map(len, shown)) + len(shown)
     oldest = 0
     while chars > max_chars:
-        chars -= len(lines[oldest]) + 1
+        chars -= len(shown[oldest]) + 1
         oldest += 1
-    return lines[oldest:]
+    return shown[oldest:]
 
 
-def _stretches(store: Store, since: int, end: int, session: str) -> Iterator[tuple[int, int]]:
-    """What lies between the session's own messages."""
-    own_spots = store.read(lambda index: index.session_spots(session, since))
-    first = since
-    for own, _ in own_spots:
-        if own >= end:
-            break
-        if own > first:
-            yield first, own
-        first = own + 1
-    if first < end:
-        yield first, end
+def _built(store: Store, first: int, end: int, target: int) -> list[Line]:
+    """One stretch: line by line if that is not too many, else coarse from the start."""
+    if end - first <= _LEAVES_MAX:
+        return [line for line in leaf_lines(store, first, end) if line.chars is not None]
+    return Lines(store).unfold(first, end, store.total(), target, weigh=weigh)[0]
 
 
-def _lines(store: Store, start: int, stop: int) -> list[Line]:
-    if stop - start > _LEAVES_MAX:
-        built = Lines(store)
-        return [built.at(place) or Line(place, None) for place in cover(start, stop)]
-    return leaf_lines(store, start, stop)
+def _is_in(spans: Sequence[Span], line: Line) -> bool:
+    return holds(spans, line.place.first, line.place.end)

@@ -1,7 +1,7 @@
 """What is put in front of the model for a question: the view with the messages the question points to, or only those.
 
 Asks nobody and waits for nobody: where searching fails, the view is shown as it is. What a session has in front of it already is
-for ``ledger.py`` and ``added.py`` to know. Called by ``memory/``.
+for ``shown.py`` to know. Called by ``memory/``.
 """
 
 from __future__ import annotations
@@ -11,20 +11,22 @@ from typing import TYPE_CHECKING, Final
 
 from ..core.errors import OptchatError
 from ..core.focus import FRAME_CHARS, FocusLine, fitting, focus_framed, weave
+from ..core.host_phrases import HOST_FRAME_CHARS
 from ..core.rank import singles_out
-from ..core.view import tile
+from ..core.render import arrange, framed, shown_lines
+from ..core.spans import gaps, runs, union
+from ..core.view import outside, tile
 from ..storage.lines import Lines
-from .added import FRAME_CHARS as MORE_FRAME_CHARS
-from .added import HOST_FRAME_CHARS, more_framed
 from .focus import Matches, find, line_of
 from .news import news
+from .shown import FRAME_CHARS as MORE_FRAME_CHARS
+from .shown import Standing, leaves_in, more_framed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ..storage.search import Search
     from ..storage.store import Store
-    from .added import Standing
     from .focus import Match
     from .live import LiveView
 
@@ -49,6 +51,12 @@ _PASSAGE_LEAST: Final = 160
 _MORE_LEAST: Final = 300
 """Where less room is left, nothing is added: a frame with next to nothing in it."""
 
+MOST: Final = 1.3
+"""Most that all blocks of a context may be together, in full views, with what the host wraps around each of them."""
+
+NOTHING: Final = Standing()
+NO_MATCHES: Final = Matches([], 0, {})
+
 logger = logging.getLogger(__name__)
 
 
@@ -63,48 +71,73 @@ class Recall:
         self._budget = budget
         self._focus_chars = focus_chars
 
-    def view(self, query: str) -> str:
-        """The whole view, with the messages ``query`` points to under its lines; without any, the view as it is."""
-        matches = self._matches(query)
-        if not _points(matches.best, matches.total, **POINTED):
-            return self._view.text()
-        lines, total = self._view.lines()
-        room = self._budget - FRAME_CHARS
-        found = [*self._lines(matches, matches.best, WEAKEST, int(room * SHARE), total)]
-        woven = weave([*tile(lines, total)], total, room, found, SHARE, parent=Lines(self._store).at, text=self._store.texts)
-        return self._view.text() if woven is None else focus_framed(woven)
+    def view(self, query: str, beside: Standing = NOTHING) -> str:
+        """The whole view, with the messages ``query`` points to under its lines; without any, the view as it is.
 
-    def more(self, query: str, session: str, up_to: int, standing: Standing) -> str:
-        """What a session is shown besides the view of messages [0, ``up_to``) that stands in front of it; mostly nothing.
-
-        That is: what others have said since, and messages the question points to sharply that it has not in front of it yet. At most
-        ``focus_chars`` a turn, and a quarter of the budget in all, counting what the host wraps around each block.
+        What other blocks show that stand in front of the session is left out, and takes room.
         """
-        left = self._budget // 4 - standing.spent - HOST_FRAME_CHARS
-        room = min(self._focus_chars, left) - MORE_FRAME_CHARS
-        if room < _MORE_LEAST:
-            return ""
-        since, total = max(up_to, standing.news_to), self._store.total()
-        fresh = news(self._store, since, total, session, room // 2)
-        room -= sum(map(len, fresh)) + len(fresh)
         matches = self._matches(query)
-        unseen = [m for m in matches.best if m.message.id < since and m.message.id not in standing.ids and not _is_own(m, session, up_to)]
-        found: list[FocusLine] = []
-        if _points(unseen, matches.total, **SHARP):
-            found = fitting(self._lines(matches, unseen, SHARP_WEAKEST, room, since), room)
-        return more_framed([*(line.shown for line in sorted(found)), *fresh]) if found or fresh else ""
+        pointed = _points(matches.best, matches.total, **POINTED)
+        if beside == NOTHING and not pointed:
+            return self._view.text()
+        lines, total, texts = self._view.now()
+        built = Lines(self._store).at
+        tiles = [*outside(tile(lines, total), beside.covered, built)]
+        room = min(self._budget, self._room(beside)) - FRAME_CHARS
+        if not tiles or room < _MORE_LEAST:
+            return ""
+        unseen = [match for match in matches.best if match.message.id not in beside.ids]
+        found = [*self._lines(matches, unseen, WEAKEST, int(room * SHARE), total)] if pointed else []
+        woven = weave(tiles, total, room, found, SHARE, parent=built, text=texts)
+        if woven is not None:
+            return focus_framed(woven)
+        return framed(shown_lines(*arrange(tiles, total, room, built), texts)) if beside != NOTHING else self._view.text()
+
+    def more(self, query: str, own: Sequence[int], own_from: int, beside: Standing) -> str:
+        """What a session is shown besides the view that stands in front of it; mostly nothing.
+
+        That is: what others have said since, what the host has summed up of its own messages, and
+        messages the question points to sharply. ``own``: messages it has in its own list. Its first
+        block after a compression takes two thirds of the room that is left; any other, news and
+        question together, at most ``focus_chars``.
+        """
+        left = self._room(beside) - MORE_FRAME_CHARS
+        known = union((*beside.covered, *runs(own)))
+        missing = [*gaps(known, 0, self._store.total())]
+        behind = any(gaps(union((*known, *beside.named)), 0, own_from))
+        turn = min(self._focus_chars, left)
+        share = left * 2 // 3 if behind else turn // 2
+        if max(turn, share) < _MORE_LEAST:
+            return ""
+        fresh = news(self._store, missing, share, self._view.node_bytes, beside.named)
+        turn -= sum(map(len, fresh)) + len(fresh)
+        found = self._sharp(query, {*own, *beside.ids, *leaves_in(fresh)}, turn)
+        return more_framed(found, fresh) if found or fresh else ""
 
     # -- inside
 
+    def _room(self, beside: Standing) -> int:
+        """Characters that one more block may have."""
+        return int(self._budget * MOST) - beside.chars - HOST_FRAME_CHARS
+
+    def _sharp(self, query: str, seen: set[int], room: int) -> list[str]:
+        """Lines, oldest first, for what the question points to sharply and the session has not in front of it."""
+        matches = self._matches(query) if room >= _PASSAGE_LEAST else NO_MATCHES
+        unseen = [match for match in matches.best if match.message.id not in seen]
+        if not _points(unseen, matches.total, **SHARP):
+            return []
+        lines = self._lines(matches, unseen, SHARP_WEAKEST, room, self._store.total())
+        return [line.shown for line in sorted(fitting(lines, room))]
+
     def _matches(self, query: str) -> Matches:
         if not self._focus_chars or not query.strip():
-            return Matches([], 0, {})
+            return NO_MATCHES
         try:
             return find(self._store, self._search, query)
         except OptchatError as error:
             # A turn is never lost for the sake of what a search would add to it.
             logger.warning("optchat: what was asked for is not looked up: %s", error)
-            return Matches([], 0, {})
+            return NO_MATCHES
 
     def _lines(self, matches: Matches, best: list[Match], weakest: float, room: int, total: int) -> Iterator[FocusLine]:
         """Matches among messages [0, ``total``) as lines, best first, until there are more than enough for ``room`` characters."""
@@ -124,7 +157,3 @@ def _points(best: Iterable[Match], total: int, *, most: int, one_in: int) -> boo
     """Whether the question points at any of these."""
     return singles_out(max((match.strength for match in best), default=0.0), total, most=most, one_in=one_in)
 
-
-def _is_own(match: Match, session: str, up_to: int) -> bool:
-    """Whether the session has the message in front of it in its own list: it was said there since the view was rendered."""
-    return match.message.session == session and match.message.id >= up_to

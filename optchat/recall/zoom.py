@@ -5,17 +5,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core.errors import AddressError
+from ..core.hidden import copy_of
 from ..core.pages import page_of
 from ..core.render import UNBUILT, many_lines, one_line
 from ..core.tree import Place, parse_address
 from ..storage.loader import LOST_TEXT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..core.hidden import Hidden
     from ..core.records import Message
     from ..storage.store import Store
 
-def zoom(store: Store, id: int | str, n: int | str = 1, page: int | str = 1) -> str:  # noqa: A002 -- the tool's own word
+def zoom(
+    store: Store,
+    hidden: Callable[[], Hidden],
+    id: int | str,  # noqa: A002 -- the tool's own word
+    n: int | str = 1,
+    page: int | str = 1,
+) -> str:
     """The two lines under ``id+n``, or with n = 1 the message itself, whole, in pages.
+
+    ``hidden``: which messages are out of sight just now.
 
     Raises:
         AddressError: no line has this address, or the message has no such page; the hint says what to ask for.
@@ -23,7 +35,7 @@ def zoom(store: Store, id: int | str, n: int | str = 1, page: int | str = 1) -> 
     """
     place = parse_address(id, n, total=store.total())
     if place.level == 0:
-        return _message_page(store, place.index, _page_number(page))
+        return _message_page(store, place.index, _page_number(page), hidden().original(place.index))
     return "\n".join(line_of(store, child) for child in place.children)
 
 
@@ -61,7 +73,7 @@ def _origin(message: Message) -> list[tuple[str, str]]:
     return [(name, value) for name, value in known if value]
 
 
-def _message_page(store: Store, id_: int, page: int) -> str:
+def _message_page(store: Store, id_: int, page: int, original: int | None) -> str:
     message = store.message(id_)
     if message is None:
         return f"{id_}+1|{LOST_TEXT.format(id_)}; run `optchat check` to see where"
@@ -69,6 +81,7 @@ def _message_page(store: Store, id_: int, page: int) -> str:
     if not 1 <= page <= pages:
         raise AddressError(f"message {id_} has no page {page}", hint=f"Its pages are 1 to {pages}" if pages > 1 else "It has page 1 only")
     author = f" ({one_line(message.author)})" if message.author else ""
+    author += f" ({copy_of(original)})" if original is not None else ""
     counter = f" [page {page} of {pages}]" if pages > 1 else ""
     more = f"\n[page {page} of {pages}; next: page {page + 1}]" if page < pages else ""
     return f"{id_}+1|{one_line(message.kind)}{author}:{counter} {many_lines(text)}{more}"

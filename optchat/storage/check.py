@@ -10,6 +10,7 @@ from array import array
 from typing import TYPE_CHECKING, Any, Final
 
 from ..core import oddities
+from ..core.copies import CopyFinder
 from ..core.errors import OptchatError
 from ..core.records import BUILDERS, MAX_LEVEL, BadLineError, decode_message, decode_node
 from ..core.tree import Place
@@ -47,9 +48,10 @@ def check(
     notes: NoteLog,
     usage: tuple[Path, Callable[[bytes], object]] | None = None,
 ) -> dict[str, Any]:
-    """Counts, damage to the truth, disagreements of derived files, and notes on what is odd but harmless.
+    """Counts, damage to the truth, disagreements of derived files, and notes on what is odd.
 
-    ``views``: saved views. ``usage``: a file of lines beside the log, and what gives None for a line that is damaged.
+    ``copies``: stretches that repeat others, which is no damage. ``views``: saved views. ``usage``:
+    a file of lines beside the log, and what gives None for a line that is damaged.
     """
     checker = _Checker(store, progress or (lambda _what, _done, _total: None))
     report = checker.report
@@ -77,6 +79,7 @@ def check(
         "damage": report.damage.listed(),
         "disagreements": report.disagreements.listed(),
         "notes": report.notes.listed(),
+        "copies": checker.copies.find(),
     }
 
 
@@ -91,6 +94,7 @@ class _Checker:
         self.indexed = array("q")  # the same, of what it says
         self.built: dict[int, array[int]] = {}  # by level, then index: the same of nodes
         self.nodes_found: dict[int, int] = {}
+        self.copies = CopyFinder()
         self.total = 0
         self._broken: dict[Place | None, list[str]] = {}  # node lines that cannot be read, by the place they still name
         self._uids = 0  # of those in the log, how many the index finds
@@ -148,6 +152,7 @@ class _Checker:
             self.logged[message.id] = _print(_said_of(message, Spot(name, piece.offset, len(piece.line))))
             self._add_oddities(f"{where}: message {message.id}", oddities.of_message(piece.line, message))
             words.holds(message.id, message.text, message.date)
+            self.copies.add(message)
             self._look_up(message, snapshot, noted)
         self.total = max(len(self.logged), len(self.indexed))
         _extend(self.logged, self.total)

@@ -18,7 +18,7 @@ from .database import DamagedError, Database, told, transaction
 from .lookup import FALLBACK, Lookup, whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
     from pathlib import Path
 
     from ..core.tree import Place
@@ -185,6 +185,18 @@ class Index(Lookup):
         parents = {r.place.parent for r in rows}
         self.drop_ready([*(r.place for r in rows), *parents])
         self._writer.executemany(self._ready.add_merge, [(place.level, place.index, place.end - 1) for place in parents])
+
+    def unbuild(self, places: Collection[Place]) -> None:
+        """These nodes are not built any more, and can be built again; every process is told."""
+        self._writer.executemany("DELETE FROM nodes WHERE level = ? AND idx = ?", places)
+        self.drop_ready(places)
+        leaves = [(place.index,) for place in places if not place.level]
+        merges = [(place.level, place.index, place.end - 1) for place in places if place.level]
+        self._writer.executemany(self._ready.add_leaf, leaves)
+        self._writer.executemany(self._ready.add_merge, merges)
+        self.note_rewritten()
+        generation = (secrets.randbits(62),)
+        self._writer.execute("UPDATE meta SET value = ? WHERE key = 'generation'", generation)
 
     def drop_ready(self, places: Iterable[Place]) -> None:
         """These nodes are built: nobody need build them."""

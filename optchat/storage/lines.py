@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ..core.spans import gaps, union
 from ..core.tree import Place, cover
 from ..core.view import Line, open_up, tile
 from .index import Index
@@ -21,6 +22,10 @@ LINES_MAX: Final = 4_096
 
 EXPECTED: Final = 512
 """Characters of a line that is not built yet, where nothing better is known: the size the settings begin with."""
+
+
+NEWEST: Final = 32
+"""Messages at the end that are shown in their own words while their lines are not built yet."""
 
 
 class Lines:
@@ -84,3 +89,21 @@ def leaf_lines(store: Store, first: int, end: int) -> list[Line]:
     """Messages [first, end) as a tiling of one line a message, weighed in characters; what is not built yet stands in blocks."""
     leaves = store.read(lambda index: index.leaves(first, end, end - first))
     return list(tile([Line(Place(0, id_), chars) for id_, chars in leaves], end, first))
+
+
+def with_said(store: Store, lines: list[Line], first: int, end: int, limit: int) -> tuple[list[Line], dict[Place, str]]:
+    """The built lines of [first, end) with those that its newest messages will have, as long as they wait for them; their texts.
+
+    What is no longer than a line is its own line. A session that is asked of what another one was
+    told a moment ago must not wait for a thread.
+    """
+    newest = max(first, end - NEWEST)
+    told = union((line.place.first, line.place.end) for line in lines if line.place.end > newest)
+    waiting = [id_ for start, stop in gaps(told, newest, end) for id_ in range(start, stop)]
+    if not waiting:
+        return lines, {}
+    sizes = store.read(lambda index: index.sizes_of(waiting))
+    short = [id_ for id_ in waiting if sizes.get(id_, limit + 1) <= limit]
+    said = {Place(0, message.id): message.source for message in (store.messages_of(short) if short else ())}
+    more = [Line(place, len(text)) for place, text in said.items()]
+    return sorted([*lines, *more], key=lambda line: line.place.first), said

@@ -121,6 +121,11 @@ class Lookup:
         )
         return [(id_, self._spot(file, offset, length)) for id_, file, offset, length in rows]
 
+    def session_ids(self, session: str, first: int = 0) -> list[int]:
+        """The messages of one session from ``first`` on, in order."""
+        sql = "SELECT id FROM messages WHERE session = (SELECT id FROM sessions WHERE name = ?) AND id >= ? ORDER BY id"
+        return [int(id_) for (id_,) in self._all(sql, (clean(session), first))]
+
     def id_of(self, uid: str) -> int | None:
         """The message the host calls ``uid``, if it is logged."""
         row = self._one("SELECT id FROM uids WHERE uid = ?", (clean(uid),))

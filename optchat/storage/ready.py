@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..core.cost import ALL, Cost, Costs
-from ..core.records import KINDS
+from ..core.records import BUILDERS, KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -23,6 +23,9 @@ CREATE TABLE ready (last INTEGER, level INTEGER, bytes INTEGER NOT NULL, cost IN
 
 ADD_NEW: Final = "INSERT OR REPLACE INTO ready VALUES (?, 0, ?, ?, ?)"
 DROP: Final = f"DELETE FROM ready WHERE cost IN ({', '.join(str(int(cost)) for cost in ALL)}) AND last = ? AND level = ?"
+
+_COPY: Final = BUILDERS.index("copy")
+"""A node that is all copies: merged with another, it leaves that one's line as it is."""
 
 OTHER_KIND: Final = len(KINDS)
 """What stands in the index for a kind that is none of ours."""
@@ -48,8 +51,9 @@ class ReadySql:
         spare = f"CASE WHEN m.kind IN ({worth_it}) THEN 0 ELSE 1 END"
         leaf = f"CASE WHEN m.bytes <= {limit} THEN {Cost.FREE} WHEN m.kind IN ({worth_it}) THEN {Cost.MODEL} ELSE {Cost.LOCAL} END, {spare}"
         merge = (
-            f"CASE WHEN a.bytes + b.bytes + 1 <= {limit} THEN {Cost.FREE} WHEN a.spare AND b.spare THEN {Cost.LOCAL} "
-            f"ELSE {Cost.MODEL} END, a.spare AND b.spare"
+            f"CASE WHEN a.bytes + b.bytes + 1 <= {limit} OR {_COPY} IN (a.by, b.by) "
+            f"THEN {Cost.FREE} "
+            f"WHEN a.spare AND b.spare THEN {Cost.LOCAL} ELSE {Cost.MODEL} END, a.spare AND b.spare"
         )
         self.add_leaf = (
             f"INSERT INTO ready SELECT m.id, 0, m.bytes, {leaf} FROM messages m WHERE m.id = ? "

@@ -14,6 +14,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
 from ..core import words
+from ..core.hidden import NOTHING, Hidden
 from . import files, forks, postings, reads
 from .database import BUSY_WAIT_S, DamagedError, Database, told, transaction, vacuum
 
@@ -29,19 +30,33 @@ READ_WAIT_S: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where terms stand: in ``total`` searchable messages, of ``mean_chars`` characters on average."""
+    """Where terms stand: in ``total`` searchable messages, of ``mean_chars`` characters on average.
+
+    ``hidden``: messages that are out of sight, and not among them.
+    """
 
     total: int = 0
     mean_chars: float = 1.0
     postings: Mapping[str, postings.Posting] = field(default_factory=dict)
+    hidden: Hidden = NOTHING
 
 
 class Search:
     """The full-text index. Opened when first used: trouble with it must not keep anybody from saying something."""
 
-    def __init__(self, path: Path, log_mark: Callable[[], int]) -> None:
-        """``log_mark`` tells one log from another (0: still empty), so that a restored or swapped log is not searched as the old one."""
+    def __init__(
+        self,
+        path: Path,
+        log_mark: Callable[[], int],
+        hidden: Callable[[], Hidden] = lambda: NOTHING,
+    ) -> None:
+        """``log_mark`` tells one log from another (0: still empty).
+
+        Without it a restored or swapped log would be searched as the old one. ``hidden``: which
+        messages are out of sight just now; they are in the index as all others, and are not found.
+        """
         self.path = path
+        self._hidden = hidden
         self._log_mark = log_mark
         self._writer, self._reader = _Link(path, BUSY_WAIT_S), _Link(path, READ_WAIT_S)
         self._terms = postings.Reader()
@@ -134,17 +149,24 @@ class Search:
 
     def look_up(self, terms: Iterable[str]) -> Found:
         """Where the terms stand."""
-        mark = self._log_mark()
+        mark, hidden = self._log_mark(), self._hidden()
         with self._reader.healed() as database:
             meta = self._checked(_meta(database), mark)
             if meta is None:
                 return Found()
-            return Found(meta.indexed, max(1.0, meta.chars / meta.indexed), self._terms.look_up(database, terms, meta.indexed))
+            found = self._terms.look_up(database, terms, meta.indexed)
+        if hidden:
+            found = {
+                term: postings.Posting(posting.count, hidden.in_sight(posting.ids))
+                for term, posting in found.items()
+            }
+        return Found(meta.indexed, max(1.0, meta.chars / meta.indexed), found, hidden)
 
     def newest(self, terms: Iterable[str], limit: int) -> Sequence[int]:
         """The newest messages that hold all of these terms, however common they are; newest first."""
+        hidden = self._hidden()
         with self._reader.healed() as database:
-            return self._terms.newest(database, terms, limit)
+            return hidden.in_sight(self._terms.newest(database, terms, limit + len(hidden)))[:limit]
 
     # -- inside
 
