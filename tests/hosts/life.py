@@ -346,7 +346,11 @@ class Chat(Terminal):
         self._session = session
 
     def compress(self, topic=""):
-        self.command(f"/compress {topic}".strip())
+        ended = "Approx request size"
+        before = self.screen.text().count(ended)
+        self.type(f"/compress {topic}".strip())
+        self.until(lambda: self.screen.text().count(ended) > before, "the end of /compress")
+        self.idle()
 
     # Ends
 

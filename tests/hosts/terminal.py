@@ -41,6 +41,9 @@ CLEAR_LINE = "\x05\x15"  # to its end, and back to its beginning
 CTRL_C, CTRL_D, CTRL_Q = "\x03", "\x04", "\x11"
 
 
+_SPINNER = re.compile("[\u2800-\u28ff]")
+
+
 class StuckError(AssertionError):
     pass
 
@@ -160,6 +163,8 @@ class Terminal:
         for number in range(len(lines) - 1, -1, -1):
             head, prompt, typed = lines[number].partition("❯")
             if prompt and len(head) < 12:
+                if _SPINNER.search(head):  # a command is at work, and keys are thrown away
+                    return None
                 below = iter(lines[number + 1 :])
                 for line in below:
                     if set(line) <= set("─━ "):
