@@ -393,7 +393,7 @@ def _judge(world: World, family: int, verdict: Verdict) -> None:
     doubled, lost = list((Counter(got) - Counter(want)).elements()), list((Counter(want) - Counter(got)).elements())
     astray = [] if doubled or lost else list((Counter(_by_session(world, said)) - Counter(placed)).elements())
     moved = [] if doubled or lost else _moved(world, firm, placed)
-    moved += [normal(s.kind, s.text) for s in said if s.after is not None and _before(placed, s)]
+    moved += [normal(s.kind, s.text) for s in said if s.after is not None and not s.after.loose and _before(placed, s)]
     verdict.doubled += doubled
     verdict.lost += lost
     verdict.moved += moved

@@ -134,6 +134,12 @@ class Capture:
         ``length``: messages of the list it begins with, where that is known; ``last``: the last of
         them, which should be its own.
         """
+        if not text and last is not None:
+            # Told without words: a picture, whose words the list has, or a row that is none of the user's.
+            own = next((item for item in read_message(last) if item.said), None)
+            text = own.text if own is not None else text
+            if own is None:
+                return
         what = told(text)
         if what is None:
             return
@@ -227,7 +233,7 @@ class Capture:
                     self._early = None
             self._mark, self._rewound = None, False
             self._refresh()
-            self._seen_to = -1
+            self._seen_to = self._seen_to if goes_on else -1
             self._adopt()
 
     def shutdown(self) -> None:
@@ -353,7 +359,7 @@ class Capture:
             facts.rewound = facts.rewound or any(draft.text == UNDO_NOTE and draft.kind == "note" for draft in drafts)
             # A message that ends a list may be one whose turn is not announced yet; one that something follows is the newest turn's.
             facts.likely = likely and (facts.rewound or (bool(items) and (items[-1].steer or not items[-1].said)))
-            hosts = [draft.token for draft in drafts if draft.said and draft.canon in marked]
+            hosts = [d.token for d in drafts if d.said and d.kind == "user" and d.canon in marked]
             drafts = [draft for draft in drafts if draft.token not in hosts]
             plan = reconcile(items, self._known, drafts, facts)
             plan.settled += hosts  # the host has announced as a turn what it marks as its own
@@ -431,14 +437,13 @@ class Capture:
         """The open turns of the family; without those that began after ``before``, which a list that belongs to it cannot show."""
         drafts = [draft for draft in self._drafts if draft.token not in self._known.settled]
         drafts = [d for d in drafts if d.owner == self.owner or self._known.reaches(self.session, d.session, d.token)]
-        waited_for: set[str] = set()
+        waiting = False
         for draft in drafts:
             draft.mine = draft.owner == self.owner
             # No list is awaited for the note of an undo, so that whoever is next may write it down.
-            is_undo = draft.kind == "note" and not draft.aside and draft.owner not in waited_for
+            is_undo = draft.kind == "note" and not draft.aside and not waiting
             draft.foreign = not (draft.mine or is_undo or draft.token in self._adopted)
-            if draft.foreign:
-                waited_for.add(draft.owner)
+            waiting = waiting or draft.foreign
         # What was found open when the session was opened, and what came along from the one it is a
         # copy of, is older than what was begun here, though a clock may say otherwise.
         drafts.sort(key=lambda d: d.mine or (d.foreign and d.session == self.session))
