@@ -51,7 +51,7 @@ class _Begun:
     """A turn this instance was told of, at ``time`` in seconds.
 
     ``shown``: its own list is here; ``over``: and is logged; ``undone``: the user has taken turns back since. ``length``: messages of
-    the list it began with, its own included; 0 where that was not shown, or is no more so.
+    the list it began with, its own included; 0 where that was not shown, or is no more so. ``cut``: a later turn began without it.
     """
 
     token: str
@@ -62,6 +62,7 @@ class _Begun:
     over: bool = False
     undone: bool = False
     length: int = 0
+    cut: bool = False
 
 
 @dataclass(slots=True)
@@ -152,10 +153,10 @@ class Capture:
             turn = _Begun(token, form, not text, seconds(date))
             if length and _is_its(last, turn):
                 turn.length = length
-                # A host that sends a message again cuts the old one off its list. No list of its own
-                # will come for that turn, and only this tells it from one whose list is late.
+                # A host that sends a message again cuts the old one off its list. A list with these
+                # words is then the new turn's, and only this tells it from one whose list is late.
                 for older in self._turns:
-                    older.over = older.over or length <= older.length
+                    older.cut = older.cut or length <= older.length
             self._turns.append(turn)
             del self._turns[:-_TURNS_KEPT]
             session = self.session
@@ -283,6 +284,7 @@ class Capture:
         fitting = [turn for turn in waiting if (turn.canon == form if form is not None else _ends(last, turn.canon))]
         fitting = fitting or self._wordless(waiting, form if form is not None else last) or self._by_place(items, waiting, form)
         fitting = [turn for turn in fitting if not turn.undone] or fitting
+        fitting = [turn for turn in fitting if not turn.cut] or fitting
         if len(fitting) < 2:
             return fitting[0] if fitting else None
         if own is not None and own.stamp and all(own.canon == turn.canon for turn in fitting):  # a joined one is as old as its first part

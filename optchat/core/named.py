@@ -31,14 +31,12 @@ def fresh_named(case: Case) -> list[New]:
     case.running = case.running if case.turn.sure else None  # another list may show it among others, or not at all
     seen: list[New] = []
     unknown: list[Item] = []
-    here = after = ""
     for item in case.items:
         if item.held or item.kind == "gap" or item.again:
             continue
         records = [r for name in (item.uid, *item.absorbed) if name for r in case.known.by_uid.get(name, ())]
         if records:
             case.plan.reached = max(case.plan.reached, *(record.id for record in records))
-            here, after = records[-1].session, records[-1].kind
             bound = len(case.plan.binds)
             # Of one that is redacted, what is gone from the log would be taken for what the message has gained.
             gained = [] if any(record.redacted for record in records) else _gained(case, item, records)
@@ -48,13 +46,33 @@ def fresh_named(case: Case) -> list[New]:
         else:
             unknown.append(item)
             seen.append(New.whole(item, named=True))
-            # What a broken turn did before its session was copied belongs to that session.
-            if seen[-1].unit is not None or (after == item.kind == "talk"):
-                here = ""  # after an answer, the next one is to a turn of the host's own, in this session
-            seen[-1].session, after = here, item.kind
     nameless = _nameless(case) if unknown else []
     nameless = [record for record in nameless if not record.said or _may_be_shown(record, unknown)]
-    return _without_nameless(case, seen, unknown, nameless) if nameless else seen
+    matched: dict[int, Record] = {}
+    if nameless:
+        seen = _without_nameless(case, seen, unknown, nameless, matched)
+    _place(case, seen, matched)
+    return seen
+
+
+def _place(case: Case, seen: list[New], matched: dict[int, Record]) -> None:
+    """Say of what the agent did where it belongs: a broken turn's deeds to the session of that turn.
+
+    A list of a copy may be the first to show them. ``matched``: what else is known, by item.
+    """
+    news = {id(new.item): new for new in seen}
+    here = after = ""
+    for item in case.items if news else ():
+        record = matched.get(id(item)) or next(iter(case.known.by_uid.get(item.uid, ())[-1:]), None)
+        new = news.get(id(item))
+        if record is not None and new is None:
+            here, after = record.session, record.kind
+        elif new is not None and new.unit is None:
+            if after == item.kind == "talk":
+                here = ""  # after an answer, the next is to a turn of the host's own, in this session
+            new.session, after = here, item.kind
+        elif new is not None:
+            here = ""
 
 
 def _nameless(case: Case) -> list[Record]:
@@ -115,16 +133,26 @@ def _without_early(case: Case, rest: str, names: tuple[str, ...]) -> tuple[str, 
     return rest, names
 
 
-def _without_nameless(case: Case, seen: list[New], unknown: list[Item], nameless: list[Record]) -> list[New]:
-    """Take out the unknown ids that are those of messages logged before the host had named them."""
+def _without_nameless(
+    case: Case,
+    seen: list[New],
+    unknown: list[Item],
+    nameless: list[Record],
+    matched: dict[int, Record],
+) -> list[New]:
+    """Take out the unknown ids that are those of messages logged before the host had named them.
+
+    ``matched`` is told which items those are.
+    """
     flow = _before_running(case, [item for item in unknown if not item.steer])
     own = next((at for at, record in enumerate(nameless) if record is case.own), None)
     match = align(flow, nameless, expected(case, flow), cut=True, own=own, sure=case.turn.sure)
     case.plan.firm = match.firm
-    if match.pairs:
-        case.plan.reached = max(case.plan.reached, nameless[match.pairs[-1][1]].id)
     masked = _masked_pairs(flow, nameless, match)
     pairs = dict(match.pairs) | {at: here for at, (here, _) in masked.items()}
+    if pairs:
+        case.plan.reached = max(case.plan.reached, nameless[max(pairs.values())].id)
+    matched |= {id(flow[at]): nameless[here] for at, here in pairs.items()}
     # A host that has just begun to name its messages: its whole list is unknown, and old none the less.
     all_old = len(unknown) == sum(1 for item in case.items if item.kind != "gap")
     gone = {id(item) for at, item in enumerate(flow) if at in pairs or (all_old and at < match.old)}
