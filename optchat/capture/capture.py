@@ -195,11 +195,11 @@ class Capture:
 
     def list_seen(self, messages: Sequence[object]) -> None:
         """The host shows its list at some other moment, perhaps in the middle of a turn, perhaps before it has announced one."""
-        with self._turns_lock:
-            for turn in self._turns:
-                turn.length = 0  # the list may be about to be compressed, and shorter for that
         with self._lock:
             self._take(self._reader.read(messages), None)
+            with self._turns_lock:
+                for turn in self._turns:
+                    turn.length = 0  # the list may be about to be compressed, and shorter for that
 
     def ended(self, messages: Sequence[object]) -> None:
         """The session may be over, or is being compressed and goes on: no turn is given up yet."""
@@ -285,6 +285,12 @@ class Capture:
         fitting = fitting or self._wordless(waiting, form if form is not None else last) or self._by_place(items, waiting, form)
         fitting = [turn for turn in fitting if not turn.undone] or fitting
         fitting = [turn for turn in fitting if not turn.cut] or fitting
+        if len(fitting) > 1 and own is not None:
+            placed = [t for t in fitting if t.length and self._reader.said_at(t.length - 1) is own]
+            if placed and own.canon == placed[-1].canon:
+                fitting = placed[-1:]
+            else:  # joined to an older message, it stands in that one's place
+                fitting = [turn for turn in fitting if turn not in placed] or fitting
         if len(fitting) < 2:
             return fitting[0] if fitting else None
         if own is not None and own.stamp and all(own.canon == turn.canon for turn in fitting):  # a joined one is as old as its first part
@@ -421,6 +427,8 @@ class Capture:
 
     def _facts(self, token: str, *, sure: bool, spare: str = "", author: str = "") -> Turn:
         with self._turns_lock:
+            places = ((self._reader.said_at(turn.length - 1), turn) for turn in self._turns if turn.length)
+            placed = {id(item): turn.token for item, turn in places if item is not None and item.canon == turn.canon}
             waiting = frozenset(turn.token for turn in self._turns if not turn.over and not turn.undone and turn.token != token)
         return Turn(
             self.session,
@@ -433,6 +441,7 @@ class Capture:
             waiting=waiting,
             footing=self._footing,
             seen_to=self._seen_to,
+            placed=placed,
         )
 
     def _open(self, before: str = "") -> list[Draft]:

@@ -107,7 +107,8 @@ class Unit:
 
     ``parts``: its content was a list. ``masked``: its host hides secrets, and names its messages. ``ahead``: it ends a list that may
     be shown before the turn it opens is announced. ``worded``: it is no message that was announced without words: it is text, and did
-    not come out of a database, which keeps no pictures. ``stamp``: when the host took it in, in seconds, if it says so.
+    not come out of a database, which keeps no pictures. ``stamp``: when the host took it in, in seconds, if it says so. ``token``: the
+    turn it is known to be, by its place.
     """
 
     canon: str
@@ -117,6 +118,7 @@ class Unit:
     worded: bool = False
     stamp: float = 0.0
     pieces: list[Piece] | None = None
+    token: str = ""
 
 
 def assign(units: Sequence[Unit], drafts: Sequence[Draft], *, oldest_first: bool) -> bool:
@@ -126,6 +128,12 @@ def assign(units: Sequence[Unit], drafts: Sequence[Draft], *, oldest_first: bool
     the newer ones may have been taken back.
     """
     drafts = [draft for draft in drafts if draft.said]
+    by_token = {draft.token: at for at, draft in enumerate(drafts)}
+    for k, unit in enumerate(units):
+        if (at := by_token.get(unit.token)) is not None:
+            unit.pieces = [Piece(drafts[at], unit.canon)]
+            before = assign(units[:k], drafts[:at], oldest_first=oldest_first)
+            return assign(units[k + 1 :], drafts[at + 1 :], oldest_first=oldest_first) and before
     found = _forward(units, drafts) if oldest_first else _backward(units, drafts)
     for unit, places in zip(units, found, strict=True):
         unit.pieces = [Piece(drafts[at], part) for at, part in places] if places is not None else None

@@ -14,7 +14,7 @@ from .hostlist import ASIDE, STEER
 from .records import Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from .hostlist import Item
     from .known import Known, Record
@@ -42,6 +42,7 @@ class Turn:
     as its words agree. ``rewound``: the user has taken turns back since. ``spare``: a token for a message that was not announced yet.
     ``waiting``: the turns no list of their own has come for. ``seen_to``: the last message that the
     agent's lists have shown so far. ``elsewhere``: its ids may be those of a copy, shown or logged under another session's name.
+    ``placed``: turns by the items that are their messages, by identity: the list each began with told its place.
     """
 
     session: str
@@ -56,6 +57,7 @@ class Turn:
     footing: Footing | None = None
     seen_to: int = -1
     elsewhere: bool = False
+    placed: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -163,6 +165,11 @@ class Case:
     def begun(self) -> Draft | None:
         """The turn begun last, while it is open."""
         return next((draft for draft in self.drafts if draft.token == self.turn.running), None)
+
+    def first_open(self, flow: Sequence[Item]) -> int:
+        """Where in a list the first message stands that is known to be an open turn's: all from there on is new."""
+        tokens = {draft.token for draft in self.drafts if draft.record is None}
+        return next((at for at, item in enumerate(flow) if self.turn.placed.get(id(item)) in tokens), len(flow))
 
     @property
     def open(self) -> list[Draft]:

@@ -49,6 +49,11 @@ class Reader:
         self._items = list(chain.from_iterable(self._parts))
         return self._items
 
+    def said_at(self, at: int) -> Item | None:
+        """What the user said in the message at a place in the list that was read last."""
+        parts = self._parts[at] if at < len(self._parts) else ()
+        return next((item for item in parts if item.said and not item.steer), None)
+
     def marked(self) -> set[str]:
         """The words of the host's own rows at the end of the list that was read last, in canonical form."""
         return {words for message in self._seen[-_TAIL:] if (words := host_words(message))}

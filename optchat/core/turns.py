@@ -97,6 +97,7 @@ def _newest_last(case: Case, units: Sequence[Unit]) -> bool:
         return False
     last = units[-1]
     fits = last.parts if draft.text is None else last.canon == draft.canon
+    fits = fits and last.token in ("", draft.token)
     before = case.drafts[: next(k for k, other in enumerate(case.drafts) if other is draft)]
     if not fits or not assign(units[:-1], before, oldest_first=case.turn.rewound):
         return False
@@ -105,6 +106,9 @@ def _newest_last(case: Case, units: Sequence[Unit]) -> bool:
 
 
 def _mark_ahead(case: Case, fresh: Sequence[New]) -> None:
+    for new in fresh:
+        if new.unit is not None:
+            new.unit.token = case.turn.placed.get(id(new.item), "")
     last = fresh[-1] if fresh else None
     if case.turn.spare and last is not None and last.unit is not None and last.item is case.items[-1]:
         last.unit.ahead = not case.is_saved(last.item)  # a host announces a turn before it saves its message

@@ -56,10 +56,11 @@ _Read = tuple[list[New], Match, list[Item]]
 def _after_known(case: Case, flow: list[Item], records: Sequence[Record], *, cut: bool) -> _Read:
     flow = [item for item in flow if not item.again]
     own = None if case.own is None else next((at for at in range(len(records) - 1, -1, -1) if records[at] is case.own), None)
-    match = align(flow, records, expected(case, flow), cut=cut, own=own, sure=case.turn.sure)
+    old, rest = _parted(case, flow)
+    match = align(old, records, expected(case, old), cut=cut, own=own, sure=case.turn.sure)
     case.plan.firm = match.firm
     _go_on_in(case, flow, records, match)
-    return new_after(flow, match), match, flow
+    return [*new_after(old, match), *rest], match, flow
 
 
 def _with_own(case: Case, flow: list[Item], records: Sequence[Record], anchor: tuple[int, str], *, cut: bool) -> _Read:
@@ -68,7 +69,8 @@ def _with_own(case: Case, flow: list[Item], records: Sequence[Record], anchor: t
     before = [item for item in flow[:at] if not item.again]
     if remainder:
         before.append(_cut_short(flow[at], remainder))
-    match = align(before, records, expected(case, before), cut=cut)
+    old, between = _parted(case, before)
+    match = align(old, records, expected(case, old), cut=cut)
     _go_on_in(case, before, records, match)
     if before and before[-1].said:
         pass  # unanswered: hosts join and part such messages, so what stands before is not clear
@@ -78,12 +80,18 @@ def _with_own(case: Case, flow: list[Item], records: Sequence[Record], anchor: t
         case.before = -1
     assert case.running is not None
     if (again := _taken_for_another(case, flow[at + 1 :], records, match)) is not None:
-        return [*new_after(before, match), *again], match, before
+        return [*new_after(old, match), *between, *again], match, before
     own_canon = case.running.canon if remainder else flow[at].canon
     own_unit = Unit(own_canon, pieces=[Piece(case.running, own_canon)])
     own_new = New(flow[at], names=(flow[at].uid,), unit=own_unit)
     rest = [New.whole(item) for item in flow[at + 1 :] if not item.again]
-    return [*new_after(before, match), own_new, *rest], match, before
+    return [*new_after(old, match), *between, own_new, *rest], match, before
+
+
+def _parted(case: Case, flow: list[Item]) -> tuple[list[Item], list[New]]:
+    """The items that may be logged, and what follows from the first that is known not to be."""
+    at = case.first_open(flow)
+    return flow[:at], [New.whole(item) for item in flow[at:]]
 
 
 def _taken_for_another(case: Case, after: Sequence[Item], records: Sequence[Record], match: Match) -> list[New] | None:
