@@ -398,7 +398,9 @@ class Gate:
 
     def __init__(self, path):
         self.reached, self._opened = path.with_suffix(".reached"), path.with_suffix(".opened")
-        command = f"touch {self.reached}; until cat {self._opened} 2>&-; do sleep 0.05; done"
+        # Not `until cat`: it fails for ever in a command that has outlived its reader.
+        wait = f"until [ -e {self._opened} ]; do sleep 0.05; done"
+        command = f"touch {self.reached}; {wait}; cat {self._opened}"
         self.order = f"@@call terminal {json.dumps({'command': command})}@@"
 
     def open(self, text="opened"):
