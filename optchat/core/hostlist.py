@@ -210,7 +210,7 @@ def _steer(text: str, call: str) -> Item:
 def _agent(message: Mapping[str, Any]) -> Iterator[Item]:
     content = message.get("content")
     text = text_of(content)
-    real = split_summary(text, flagged=bool(message.get(SUMMARY_FLAG.key)))
+    real = split_summary(text, flagged=bool(message.get(SUMMARY_FLAG.key)), reply=True)
     if real is None:
         yield from _spoken(text)
     else:

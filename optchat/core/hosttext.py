@@ -203,7 +203,12 @@ def spoken(text: str) -> str:
         while thoughts := _THOUGHTS.match(text):
             text = text[thoughts.end() :]
     bare = text.strip()
-    return "" if bare in _FILLERS or bare.startswith(_FILLER_HEADS) else text
+    if bare in _FILLERS or bare.startswith(_FILLER_HEADS):
+        return ""
+    # Reloaded, a filler stands as the last line of the reply before it.
+    while (last := bare.rpartition("\n"))[0] and last[2].strip() in _FILLERS:
+        text = bare = last[0].rstrip()
+    return text
 
 
 def is_error(text: str) -> bool:
@@ -211,17 +216,23 @@ def is_error(text: str) -> bool:
     return len(text) < 2_000 and _ERROR.match(text) is not None
 
 
-def split_summary(text: str, *, flagged: bool = False) -> list[Told] | None:
+def split_summary(
+    text: str, *, flagged: bool = False, reply: bool = False
+) -> list[Told] | None:
     """The real messages a host glued to its summary, in their order; None where the text is no summary.
 
     ``flagged``: the host has marked the message as one, so that it is a summary even in words we do not know. What a summary
-    restates after its end mark is left out: it is a copy.
+    restates after its end mark is left out: it is a copy. ``reply``: it is the agent's.
     """
     text = text.lstrip()
     merged = text.startswith(MERGED_HEAD.words)
-    if not merged and not text.startswith(_SUMMARY_HEADS) and not flagged:
-        return None
     before: list[Told] = []
+    if not merged and not text.startswith(_SUMMARY_HEADS) and not flagged:
+        # Host B joins a reply and the summary after it when it reloads them, with nothing to mark it.
+        said, head, rest = text.partition("\n" + _SUMMARY_HEADS[0])
+        if not reply or not head or SUMMARY_END.words not in rest:
+            return None
+        before, text = [Told("before", said)], head + rest
     if merged:
         inner, _, text = text[len(MERGED_HEAD.words) :].rpartition(MERGED_END.words)
         if not inner:

@@ -23,6 +23,7 @@ from .host_phrases import (
     NEW_MESSAGE,
     NOTES,
     NUDGES,
+    SIGNAL,
     SKILL_AFTER,
     SKILL_BLOCKS,
     SKILL_FOOT,
@@ -39,6 +40,7 @@ _QUOTE_MAX: Final = 300
 """Characters of a quoted message: it only tells which one is answered."""
 
 _NUDGES: Final = words_of(*NUDGES)
+_SIGNAL: Final = re.compile(SIGNAL.words + SIGNAL.end)
 
 
 def _heads(*phrases: Phrase) -> list[tuple[Phrase, re.Pattern[str]]]:
@@ -96,13 +98,14 @@ class Words(NamedTuple):
 
 def without_nudges(text: str) -> str:
     """Take away the paragraphs that are a host's; untouched where there is none."""
-    if not any(words in text for words in _NUDGES):
+    if not any(words in text for words in (*_NUDGES, SIGNAL.words)):
         return text
     parts = text.split("\n\n")
     kept: list[str] = []
     at = 0
     while at < len(parts):
         end = _end_of_nudge(parts, at) if parts[at].lstrip().startswith(_NUDGES) else at
+        end = at + 1 if _SIGNAL.fullmatch(parts[at].strip()) else end
         if end == at:
             kept.append(parts[at])
         at = max(end, at + 1)
