@@ -20,6 +20,10 @@ import zlib
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 HERE = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(HERE), str(HERE / "tests")]
@@ -30,7 +34,7 @@ from lives import Chance, Event, Habits, Life, Verdict, Words, in_short, judged 
 
 CELLS = ["-".join(parts) for parts in itertools.product("AB", ("unique", "alike"), ("calm", "faults"), ("plain", "old"))]
 KINDS = ("doubled", "lost", "moved", "astray", "unique", "raised")
-UNUSUAL = {"end": "ok", "preflight": False, "late": False, "before": "", "odd": [], "made": False}
+UNUSUAL = {"end": "ok", "preflight": False, "late": False, "before": "", "odd": [], "made": "", "wrapped": False}
 STEP = {"tool": "terminal", "steer": "", "compress": False, "talk": "", "reports": 0}
 
 
@@ -40,27 +44,37 @@ def habits(cell: str) -> dict:
     return {"alike": texts == "alike", "faults": breaks == "faults", "old": lists == "old", "hard": True}
 
 
-def world(cell: str, rng: random.Random) -> World:
+def world(cell: str, rng: random.Random, *, listed: bool = True) -> World:
     """A world of its own for one life: its disk is quick or slow, and its database may say what came from what."""
     most = 2 if rng.random() < 0.5 else 0.02
     keep, rotate, witness = rng.choice((2, 4, 6)), rng.random() < 0.3, rng.random() < 0.5
     lags = random.Random(rng.random())
-    return World(cell[0], MemoryStore(), keep=keep, rotate=rotate, witness=witness, lag=lambda: lags.uniform(0, most))
+    return World(cell[0], MemoryStore(), keep=keep, rotate=rotate, witness=witness, listed=listed, lag=lambda: lags.uniform(0, most))
 
 
-def play(cell: str, seed: int, events: int) -> tuple[list[Event], Verdict]:
+def play(cell: str, seed: int, events: int, without: Sequence[str] = ()) -> tuple[list[Event], Verdict]:
     """One life, and what came of it. A hook that raises is a failure of its own, and the other lives go on."""
     rng = random.Random(zlib.crc32(cell.encode()) + seed)
-    life = Life(world(cell, rng))
+    life = Life(world(cell, rng, listed="listed" not in without))
     chance = Chance(rng, cell_words(cell, rng), Habits(**{k: v for k, v in habits(cell).items() if k != "alike"}))
     try:
         for _ in range(events):
             for event in chance.events(life):
-                life.play(event)
+                if (event := left_out(event, without)) is not None:
+                    life.play(event)
         life.close(chance.ends(len(life.others) + len(life.replaced) + 1))
     except Exception as error:
         return life.events, raised(error)
     return life.events, judged(life.world)
+
+
+def left_out(event: Event, without: Sequence[str]) -> Event | None:
+    """An event as it is when some kinds of events, or some things of a turn, never happen."""
+    if event[0] in without:
+        return None
+    if event[0] != "turn":
+        return event
+    return ("turn", replace(event[1], **{name: UNUSUAL[name] for name in without if name in UNUSUAL}))
 
 
 def cell_words(cell: str, rng: random.Random) -> Words:
@@ -117,12 +131,12 @@ def plainer_turns(event: Event) -> list[Turn]:
     return found
 
 
-def lives(cell: str, count: int, events: int) -> dict:
+def lives(cell: str, count: int, events: int, without: Sequence[str] = ()) -> dict:
     """What came of some lives of one cell."""
     found = dict.fromkeys(("lives", "exact", *KINDS), 0)
     failures = []
     for seed in range(count):
-        _, verdict = play(cell, seed, events)
+        _, verdict = play(cell, seed, events, without)
         found["lives"] += 1
         for kind in KINDS:
             found[kind] += bool(getattr(verdict, kind))
@@ -133,9 +147,9 @@ def lives(cell: str, count: int, events: int) -> dict:
     return {**found, "failures": failures[:8]}
 
 
-def show(cell: str, seed: int, events: int, *, shrink: bool) -> None:
+def show(cell: str, seed: int, events: int, without: Sequence[str], *, shrink: bool) -> None:
     """One life: its events, and what differs."""
-    happened, verdict = play(cell, seed, events)
+    happened, verdict = play(cell, seed, events, without)
     shown = happened
     if shrink and not verdict.exact:
         shown = shrunk(cell, seed, happened)
@@ -156,6 +170,7 @@ def main() -> None:
     parser.add_argument("--cell", action="append", help=f"one of {', '.join(CELLS)}, or a part of such a name")
     parser.add_argument("--events", type=int, default=12, help="events a life")
     parser.add_argument("--seed", type=int, help="play this life only")
+    parser.add_argument("--without", action="append", default=[], help="an event, or a thing of turns, that never happens: odd, made, retry")
     parser.add_argument("--shrink", action="store_true", help="leave out of that life what its failing does not need")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", action="store_true")
@@ -164,10 +179,10 @@ def main() -> None:
     if given.seed is not None:
         for cell in cells:
             print(cell, given.seed)
-            show(cell, given.seed, given.events, shrink=given.shrink)
+            show(cell, given.seed, given.events, given.without, shrink=given.shrink)
         return
     with ProcessPoolExecutor(given.jobs) as pool:
-        found = dict(zip(cells, pool.map(lives, cells, itertools.repeat(given.lives), itertools.repeat(given.events)), strict=True))
+        found = dict(zip(cells, pool.map(lives, cells, itertools.repeat(given.lives), itertools.repeat(given.events), itertools.repeat(given.without)), strict=True))
     if given.json:
         print(json.dumps(found, indent=1))
         return

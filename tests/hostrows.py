@@ -42,9 +42,17 @@ RECOVERY = (
     "it. Address the user's NEW message below FIRST. Do NOT re-run tool calls whose results already "
     "appear in the history.]"
 )
-"""Host A 0.19.0, gateway/run.py, ``build_resume_recovery_note``: alone, or before the user's words."""
-BATCH = "[ASYNC DELEGATION BATCH COMPLETE — {id}]"
-"""Both hosts: A 0.19.0, tools/process_registry.py; B 0.22.2, tools/process_registry_notifications.py."""
+"""Alone, or before the user's words: A 0.19.0, gateway/run.py, ``build_resume_recovery_note``. It stands
+in the live list only; announced and stored are the words, or nothing (``persist_user_message``)."""
+CONTINUE = (
+    "[System note: Your previous turn was interrupted mid-run — the app or its backend process stopped "
+    "before the turn could finish. Some of the work may already be complete; check the current state "
+    "before redoing anything, then finish the task. The interrupted request was:]"
+)
+"""With the words of the broken turn behind it, announced with them, and marked in the list: B 0.22.2,
+tui_gateway/session_auto_continue.py, ``_auto_continue_note``."""
+DELEGATED = "async_delegation_complete"
+"""How B marks the row: 0.22.2, tools/process_registry_notifications.py, ``for_delegation``; A does not."""
 
 UNDRESSED = ("_compressed_summary", "_db_persisted", "api_content", "name")
 """Keys of a live message that no row of the database gives back; ``api_content`` changes no reading."""
@@ -79,7 +87,11 @@ class Said:
 
 
 class Message(dict[str, Any]):
-    """A message as the host holds it. ``saved``: the database has it; ``hung``: steers put on a result."""
+    """A message as the host holds it.
+
+    ``saved``: the database has it; ``hung``: steers put on a result; ``kept``: what the database is given
+    for its content, where that is something else.
+    """
 
     def __init__(
         self, keys: dict[str, Any], said: Iterable[Said] = (), *, saved: bool = False, hung: tuple[str, ...] = ()
@@ -88,11 +100,14 @@ class Message(dict[str, Any]):
         self.said = list(said)
         self.saved = saved
         self.hung = hung
+        self.kept: str | None = None
 
     def copied(self, *, without: Iterable[str] = (), saved: bool = False) -> Message:
         """Another dict that says the same."""
         keys = {key: copy.deepcopy(value) for key, value in self.items() if key not in without}
-        return Message(keys, self.said, saved=saved, hung=self.hung)
+        made = Message(keys, self.said, saved=saved, hung=self.hung)
+        made.kept = self.kept
+        return made
 
 
 @dataclass
@@ -106,7 +121,8 @@ class Row:
 def stored(message: Message, stamp: float) -> Row:
     """What the database keeps of a message: text, without what was put on it after it was saved."""
     kept = message.copied(without=UNDRESSED, saved=True)
-    kept["content"] = _text_kept(message["content"])
+    kept["content"] = _text_kept(message["content"]) if message.kept is None else message.kept
+    kept.kept = None
     kept.setdefault("timestamp", stamp)
     return Row(kept)
 
@@ -181,6 +197,24 @@ def _text_kept(content: Any) -> Any:
         return content
     parts = [part["text"] if part["type"] == "text" else "[screenshot]" for part in content if isinstance(part, dict) and "type" in part]
     return "\n".join(part for part in parts if "memory-context" not in part)
+
+
+def batch(number: int, reports: list[tuple[str, str]]) -> str:
+    """What a host tells its model when subagents in the background are done; it opens a turn of its own.
+
+    A 0.19.0, tools/process_registry.py, ``_format_async_delegation``; B 0.22.2,
+    tools/process_registry_notifications.py, ``_format_batch_delegation``.
+    """
+    told = (
+        f"A background fan-out of {len(reports)} subagent(s) you dispatched earlier has finished. All ran in "
+        "parallel and waited on each other; their consolidated results are below. You may have moved on since "
+        "dispatching — act on these or re-dispatch if things have changed."
+    )
+    head = f"[ASYNC DELEGATION BATCH COMPLETE — deleg_{number}]"
+    lines = [head, told, "", "Role: leaf   Model: m   Total duration: 1s"]
+    for at, (task, result) in enumerate(reports, 1):
+        lines += ["", f"--- ✓ TASK {at}/{len(reports)}: {task}  (status=completed, 1s) ---", result]
+    return "\n".join(lines)
 
 
 def normal(kind: str, text: str) -> tuple[str, str]:

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from hostrows import (
     CLEARED,
+    CONTINUE,
+    DELEGATED,
     FAILED,
     FAILED_PART,
     NOTE,
@@ -37,6 +39,7 @@ from hostrows import (
     Row,
     Said,
     as_logged,
+    batch,
     copied,
     flat,
     normal,
@@ -98,7 +101,8 @@ class Turn:
     ``end``: ok | interrupt | partial | error | empty | die_unsaved | die | die_answered. ``preflight``: the host compresses before it
     announces the turn. ``late``: the hook after the turn comes only when the next one has begun. ``before``: a message sent into the
     turn before the model's first answer. ``odd``: contents of rows in the user's role that nobody said, in front of the answer.
-    ``made``: the turn is the host's own, and so are its words.
+    ``made``: the turn is the host's own, and so are its words: ``recovery`` of a turn that broke off (``text``: its words), or ``batch``,
+    what subagents have reported. ``wrapped``: the host puts a note of its own before the user's words.
     """
 
     text: str | list[dict[str, Any]]
@@ -109,7 +113,8 @@ class Turn:
     late: bool = False
     before: str = ""
     odd: list[Any] = field(default_factory=list)
-    made: bool = False
+    made: str = ""
+    wrapped: bool = False
 
 
 class World:
@@ -125,11 +130,12 @@ class World:
         calls: str = "unique",
         lag: Callable[[], float] | None = None,
         witness: bool = False,
+        listed: bool = True,
     ) -> None:
         """``keep``: messages a compression leaves at the end. ``rotate``: it opens a new session. ``calls``: their ids are unique; or
         ``counted``, in each turn call_0, call_1 and so on; or ``equal`` for equal calls, which all are, and so are their results.
         ``lag``: seconds from the announcement of a message to its row. ``witness``: the host's database says which session a session
-        was made from."""
+        was made from. ``listed``: a plugin is shown the list as a turn begins."""
         self.flavour = flavour
         self.store = store
         self.keep = keep
@@ -137,6 +143,7 @@ class World:
         self.calls = calls
         self.lag = lag or (lambda: 0.005)
         self.witness = witness
+        self.listed = listed
         self.truth: list[Said] = []
         self.rows: dict[str, list[Row]] = {}
         self.families: dict[str, int] = {}
@@ -331,27 +338,30 @@ class Agent:
         user = Message({"role": "user", "content": copy.deepcopy(turn.text)})
         if world.named:
             user["timestamp"] = world.clock()
-        if not turn.made:
+        if turn.made:
+            told = self._made(user, turn)
+        else:
             user.said = [world.say("user", as_logged(turn.text), self.session)]
-        elif world.named:
-            user["display_kind"] = "hidden"
+        if turn.wrapped and isinstance(turn.text, str):
+            user["content"], user.kept = f"{RECOVERY}\n\n{turn.text}", turn.text
         self.live = [*self.live, user]
         if turn.preflight:
             self.compress()
         # Host A announces a message with a picture without a word of it.
         announced = told if world.named or isinstance(turn.text, str) else ""
         for truth in user.said:
-            truth.seen = truth.seen or bool(announced)
-            truth.untold = not announced
-        self.capture.turn_started(world.mask(announced) if world.named else announced)
-        # Both hosts call a plugin's pre_llm_call with the list as a turn begins.
-        self.capture.turn_listed(len(self.live), world._masked(user) if world.named else user)
+            truth.seen = truth.seen or bool(announced) or world.listed
+            truth.untold = not announced and not world.listed
+        # Both hosts call a plugin's pre_llm_call before they announce the turn to the memory, with the list as it is, and nothing masked
+        # (A 0.19.0, agent/turn_context.py, build_turn_context; B 0.22.2, the same, _collect_pre_llm_call_context).
+        began_with = (len(self.live), user) if world.listed else (0, None)
+        self.capture.turn_started(world.mask(announced) if world.named else announced, "", *began_with)
         if turn.end == "die_unsaved":
             self.crash()
             return
         if world.named and not isinstance(turn.text, str):
             user["content"].append({"type": "text", "text": f"<memory-context>\n{NOTE}\n\nVIEW\n</memory-context>"})
-        elif isinstance(turn.text, str):
+        elif isinstance(user["content"], str):
             user["api_content"] = f"{turn.text}\n\n<memory-context>\n{NOTE}\n\nVIEW\n</memory-context>"
         world.passes(world.lag())
         self.save()
@@ -365,6 +375,35 @@ class Agent:
         for content in turn.odd:
             self.live.append(Message({"role": "user", "content": content}))
         self.finish(turn, told)
+
+    def _made(self, user: Message, turn: Turn) -> str:
+        """A message of the host's own in the user's role; what of it is announced."""
+        if turn.made == "batch":
+            if self.world.named:
+                user["display_kind"] = DELEGATED
+            return flat(turn.text)
+        if not self.world.named:
+            user["content"], user.kept = RECOVERY, ""
+            return ""
+        user["content"], user["display_kind"] = f"{CONTINUE}\n\n{turn.text}", "auto_continue"
+        return user["content"]
+
+    def delegate(self, reports: list[tuple[str, str]], *, early: bool, words: str = "send them out") -> None:
+        """Subagents in the background: told from a thread when all are done, ``early``: before the hook of the turn that sent them.
+
+        Both hosts: tools/delegate_tool.py, ``on_delegation`` for each child; then what they report is the host's next turn.
+        """
+        delegated = getattr(self.capture, "delegated", None)
+        if delegated is None:
+            return
+        self.turn(Turn(words, [Step("delegate_task")], answer="sent", late=early))
+        asked = next(said for said in reversed(self.world.truth) if said.kind == "tool")
+        for task, result in reports:
+            said = self.world.say("work", f"{task}\n\n{result}", self.session, seen=True)
+            said.after = asked
+            delegated(task, result)
+        self.flush()
+        self.turn(Turn(batch(self.world.number(), reports), answer="all are back", made="batch"))
 
     def step(self, step: Step) -> None:
         world, number = self.world, self.world.number()
@@ -537,6 +576,8 @@ class Agent:
         if not users or not isinstance(users[-1]["content"], str) or SUMMARY[:20] in users[-1]["content"]:
             return
         text = users[-1]["content"]
+        if not users[-1].said or users[-1].kept is not None or (self.world.named and not text.strip()):
+            return  # what the host wrote is not the user's to send again; host B sends no blank message again
         self._cut(1)
         if self.world.named:
             rows = self.world.rows[self.session]

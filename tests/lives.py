@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections import Counter
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,9 @@ ENDS = ("ok", "ok", "ok", "ok", "interrupt", "partial", "error", "empty")
 DEATHS = ("die_unsaved", "die", "die_answered")
 ODD: tuple[Any, ...] = (None, {}, [], [None], [{}])
 """Contents that nobody said. An empty text is not among them: a database makes one of a blank message."""
+
+
+_BATCHED = re.compile(r"^--- ✓ TASK \d+/\d+: (.*?)  \(.*\) ---\n(.*)$", re.MULTILINE)
 
 
 class Words:
@@ -76,6 +80,9 @@ def random_turn(rng: random.Random, words: Words, *, faults: bool, hard: bool = 
     before = words("steer") if end == "ok" and rng.random() < 0.07 else ""
     odd = [copy.deepcopy(rng.choice(ODD))] if hard and end == "ok" and rng.random() < 0.06 else []
     late = rng.random() < 0.1
+    if hard and rng.random() < 0.03:
+        made = "recovery" if end == "ok" and isinstance(text, str) and rng.random() < 0.6 else ""
+        return Turn(text, steps, end, words("answer"), late=late, made=made, wrapped=not made)
     return Turn(text, steps, end, words("answer"), preflight=rng.random() < 0.08, late=late, before=before, odd=odd)
 
 
@@ -212,6 +219,11 @@ class Life:
             agent.exit_unordered(own=own)
         agent.dead = True
 
+    def delegate(self, count: int, early: bool) -> None:
+        number = self.world.number()
+        reports = [(f"task {number}.{child}", f"report {number}.{child}") for child in range(count)]
+        self.agent.delegate(reports, early=early, words=f"send {number}")
+
     def twice(self) -> None:
         self.agent.flush()
         self.agent.capture.ended(self.world.shown(self.agent.live))
@@ -264,7 +276,9 @@ class Chance:
             yield self.end(rng.randrange(others))
         elif dice < 0.97 and (life.left or life.others):
             yield self.elsewhere(life)
-        elif dice < 0.985 and habits.old:
+        elif dice < 0.974 and habits.hard:
+            yield ("delegate", rng.choice((1, 2)), rng.random() < 0.5)
+        elif dice < 0.988 and habits.old:
             without_ids, rotate = rng.random() < 0.6, rng.random() < 0.5
             yield ("copied", not without_ids, *self.loaded()) if rng.random() < 0.6 else ("compressed", rotate, *self.loaded())
         else:
@@ -375,24 +389,14 @@ def _judge(world: World, family: int, verdict: Verdict) -> None:
     placed = _placed(world, family)
     got, want = [entry for _, entry in placed], expected(world, family)
     said = [s for s in world.truth if s.family == family and s.seen]
-    firm = _by_session(world, [s for s in said if not s.loose and s.after is None])
-    # A note of an undo is written with the next message of its own session, whatever others say meanwhile.
-    # So is what the host never showed anybody again.
-    given_up = {normal(m.kind, m.text) for m in world.store.log if m.unshown or m.kind == "note"}
-    told = [placed_entry for placed_entry in firm if placed_entry[1] not in given_up]
+    firm = [s for s in said if not s.loose and s.after is None]
     doubled, lost = list((Counter(got) - Counter(want)).elements()), list((Counter(want) - Counter(got)).elements())
     astray = [] if doubled or lost else list((Counter(_by_session(world, said)) - Counter(placed)).elements())
-    moved = [] if doubled or lost else _out_of_order([entry for _, entry in told], got)
-    moved += [] if doubled or lost or astray or moved else _out_of_order(told, placed)
-    for session in dict.fromkeys(name for name, _ in firm) if not (doubled or lost or astray or moved) else ():
-        mine = [[entry for entry in entries if entry[0] == session] for entries in (firm, placed)]
-        moved += _out_of_order(*mine)
-    for late in said if not moved else ():
-        if late.after is not None and _before(placed, late):
-            moved.append(normal(late.kind, late.text))
+    moved = [] if doubled or lost else _moved(world, firm, placed)
+    moved += [normal(s.kind, s.text) for s in said if s.after is not None and not s.after.loose and _before(placed, s)]
     verdict.doubled += doubled
     verdict.lost += lost
-    verdict.moved += [entry[1] if isinstance(entry[1], tuple) else entry for entry in moved]
+    verdict.moved += moved
     verdict.astray += [entry for _, entry in astray]
     if doubled or lost or astray or moved:
         verdict.shown.append(f"family {family}\n  said   {_by_session(world, said)}\n  logged {placed}")
@@ -402,7 +406,14 @@ def _placed(world: World, family: int) -> list[tuple[str, Entry]]:
     """What the log holds of a family, in order, with its sessions; notes on retries may be there and need not."""
     sessions = {name for name, number in world.families.items() if number == family}
     found = [m for m in world.store.log if m.session in sessions and (m.kind != "note" or m.text == UNDO_NOTE)]
-    return [(world.first_name(m.session), normal("steer" if m.tool == "steer" else m.kind, m.text)) for m in found]
+    return [
+        (world.first_name(m.session), normal("steer" if m.tool == "steer" else m.kind, text)) for m in found for text in _reports(m.kind, m.text)
+    ]
+
+
+def _reports(kind: str, text: str) -> list[str]:
+    """A text, or the reports in it: what several subagents brought back may be logged as the host told it, all in one."""
+    return [f"{task}\n\n{result}" for task, result in _BATCHED.findall(text)] or [text] if kind == "work" else [text]
 
 
 def _by_session(world: World, said: list[Said]) -> list[tuple[str, Entry]]:
@@ -417,8 +428,25 @@ def _before(placed: list[tuple[str, Entry]], late: Said) -> bool:
     return first in order and own in order and order.index(own) < order.index(first)
 
 
-def _out_of_order(some: list[Any], everything: list[Any]) -> list[Any]:
-    """What does not follow in the order it should: the first such, or nothing."""
+def _moved(world: World, firm: list[Said], placed: list[tuple[str, Entry]]) -> list[Entry]:
+    """What does not follow in the order it should: in the family, and in each session.
+
+    A note belongs to its session only: where that one is left without a word, nothing brings it into the log before what
+    is said in another. So does a message that no list ever shows.
+    """
+    given_up = {(world.first_name(m.session), normal(m.kind, m.text)) for m in world.store.log if m.unshown or m.kind == "note"}
+    spoken = [entry for name, entry in _by_session(world, firm) if (name, entry) not in given_up]
+    found = _out_of_order(spoken, [entry for _, entry in placed])
+    renamed = set(world.renamed.values())  # a session left without a word for one with another id gets its notes late, too
+    firm = [s for s in firm if s.kind != "note" or s.session not in renamed]
+    for session in dict.fromkeys(name for name, _ in placed if not found):
+        own = [entry for name, entry in _by_session(world, firm) if name == session]
+        found += _out_of_order(own, [entry for name, entry in placed if name == session])
+    return found
+
+
+def _out_of_order(some: list[Entry], everything: list[Entry]) -> list[Entry]:
+    """The first that does not follow, or nothing."""
     rest = iter(everything)
     return next(([entry] for entry in some if not any(entry == other for other in rest)), [])
 

@@ -7,14 +7,13 @@ are all alike, on the host without ids and with broken turns, leave cases that n
 from __future__ import annotations
 
 import random
-from collections import Counter
 
 import pytest
 from capturestore import MemoryStore
 from hostsim import World
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from lives import differences, expected, live, logged
+from lives import differences, judged, live
 
 from optchat.core.settings import Settings
 from optchat.memory import Memory
@@ -38,56 +37,44 @@ class DiskWorldStore:
         return [message for message in self._memory._store.messages(0, total) if message is not None]
 
 
-def lived(flavour, store, seed, *, faults, alike, events=12):
+def lived(flavour, store, seed, *, faults, alike, old, events=12):
     rng = random.Random(seed)
-    world = World(flavour, store, keep=rng.choice((2, 4, 6)), rotate=rng.random() < 0.3)
-    live(world, rng, faults=faults, alike=alike, events=events)
+    keep, rotate, witness, most = rng.choice((2, 4, 6)), rng.random() < 0.3, rng.random() < 0.5, rng.choice((0.02, 2))
+    lags = random.Random(seed)
+    world = World(flavour, store, keep=keep, rotate=rotate, witness=witness, lag=lambda: lags.uniform(0, most))
+    live(world, rng, faults=faults, alike=alike, events=events, old=old, hard=True)
     return world
 
 
+OLD = pytest.mark.parametrize("old", [False, True], ids=["told of all", "with old lists and silent copies"])
+
+
+@OLD
 @pytest.mark.parametrize("faults", [False, True], ids=["undisturbed", "with interrupts, errors and deaths"])
 @pytest.mark.parametrize("flavour", ["A", "B"])
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=100, deadline=None, derandomize=True)
 @given(seed=SEEDS)
-def test_any_life_of_a_host_is_logged_once_and_in_order(flavour, faults, seed):
-    world = lived(flavour, MemoryStore(), seed, faults=faults, alike=False)
+def test_any_life_of_a_host_is_logged_once_and_in_order(flavour, faults, old, seed):
+    world = lived(flavour, MemoryStore(), seed, faults=faults, alike=False, old=old)
 
     assert differences(world) == []
 
 
-def test_texts_that_are_all_alike_are_told_apart_by_ids_while_nothing_breaks():
-    for seed in range(300):
-        assert differences(lived("B", MemoryStore(), seed, faults=False, alike=True)) == [], seed
+@OLD
+@pytest.mark.parametrize("flavour", ["A", "B"])
+def test_texts_that_are_all_alike_are_told_apart_while_nothing_breaks(flavour, old):
+    for seed in range(100):
+        assert differences(lived(flavour, MemoryStore(), seed, faults=False, alike=True, old=old)) == [], seed
 
 
-def test_without_ids_texts_that_are_all_alike_are_told_apart_but_for_rare_undone_turns():
-    """In 1,500 such lives 4 differ: after an undo, a turn's words and the words it repeats look the same. Nothing is there twice."""
-    different = 0
-    for seed in range(300):
-        world = lived("A", MemoryStore(), seed, faults=False, alike=True)
-        different += bool(differences(world))
-        for family in set(world.families.values()):
-            assert Counter(logged(world, family)) <= Counter(expected(world, family)), seed
+@OLD
+@pytest.mark.parametrize(("flavour", "most"), [("A", 10), ("B", 4)])
+def test_few_lives_whose_texts_are_all_alike_differ_when_they_break(flavour, most, old):
+    """Law 11 says which; in none of them is anything wrong that was said only once. ``scripts/bench_lives.py`` counts more lives."""
+    verdicts = [judged(lived(flavour, MemoryStore(), seed, faults=True, alike=True, old=old)) for seed in range(200)]
 
-    assert different <= 2
-
-
-@settings(max_examples=120, deadline=None, derandomize=True)
-@given(seed=SEEDS)
-def test_with_ids_what_is_no_repeat_is_there_once_whatever_breaks(seed):
-    world = lived("B", MemoryStore(), seed, faults=True, alike=True)
-
-    for family in set(world.families.values()):
-        got, want = Counter(logged(world, family)), Counter(expected(world, family))
-        assert got.keys() <= want.keys()
-        assert all(got[entry] == 1 for entry, count in want.items() if count == 1)
-
-
-def test_with_ids_alike_texts_are_not_doubled_whatever_breaks():
-    for seed in range(300):
-        world = lived("B", MemoryStore(), seed, faults=True, alike=True)
-        for family in set(world.families.values()):
-            assert Counter(logged(world, family)) <= Counter(expected(world, family)), seed
+    assert [verdict.unique for verdict in verdicts if verdict.unique] == []
+    assert sum(not verdict.exact for verdict in verdicts) <= most
 
 
 @pytest.mark.slow
@@ -96,7 +83,7 @@ def test_with_ids_alike_texts_are_not_doubled_whatever_breaks():
 @given(seed=SEEDS)
 def test_the_real_disk_keeps_what_the_store_in_memory_keeps(flavour, seed, tmp_path_factory):
     with Memory.open(tmp_path_factory.mktemp("life") / "memory", Settings(), compact=False) as memory:
-        world = lived(flavour, DiskWorldStore(memory), seed, faults=True, alike=False)
+        world = lived(flavour, DiskWorldStore(memory), seed, faults=True, alike=False, old=True)
 
         assert differences(world) == []
         report = memory.check()

@@ -54,7 +54,9 @@ def test_others_words_come_once_before_the_message(store, uids):
 
 @pytest.mark.parametrize("uids", [False, True])
 def test_six_hundred_heartbeats_leave_their_answers_only(store, uids):
-    beat = "[Heartbeat — recurring instruction, fires every 10m]\nlook\n\nIf there is nothing, stop."
+    beat = (
+        "[Heartbeat — recurring instruction, fires every 10m]\nlook\n\nIf there is nothing, stop."
+    )
     capture = Capture(store, session="s")
     turn = []
     for at in range(600):
@@ -76,7 +78,10 @@ def test_a_marked_row_takes_its_draft_with_it(store, uids):
     assert written(store) == [("talk", "planned")]
 
 
-@pytest.mark.parametrize("row", [user(None), user({}), user([]), user("go on", display_kind="hidden"), user("[System: x]")])
+@pytest.mark.parametrize(
+    "row",
+    [user(None), user({}), user([]), user("go on", display_kind="hidden"), user("[System: x]")],
+)
 @pytest.mark.parametrize(
     ("uids", "announced"),
     [
@@ -102,8 +107,14 @@ def test_a_row_that_says_nothing_doubles_none_before_it(store, uids, announced, 
 
 ROW = st.sampled_from(["user", "assistant", "tool", "system", 3, None]).flatmap(
     lambda role: st.fixed_dictionaries(
-        {"role": st.just(role), "content": st.sampled_from([None, {}, [], [{}], "", " ", "[System: x]", "(empty)"])},
-        optional={"display_kind": st.sampled_from(["hidden", "heartbeat", 1, []]), "_x_synthetic": st.just(True)},
+        {
+            "role": st.just(role),
+            "content": st.sampled_from([None, {}, [], [{}], "", " ", "[System: x]", "(empty)"]),
+        },
+        optional={
+            "display_kind": st.sampled_from(["hidden", "heartbeat", 1, []]),
+            "_x_synthetic": st.just(True),
+        },
     )
 )
 

@@ -197,6 +197,24 @@ def test_a_view_gives_the_room_of_copies_to_what_was_said(opened):
     assert_sound(memory)
 
 
+def test_a_view_that_has_room_for_all_keeps_a_line_for_each_message_in_sight(opened):
+    memory, other = opened(), opened()
+    life, copies, _ = a_life()
+    memory.record(life.log)
+    memory.settle(30)
+    assert len(other.view().splitlines()) == len(life.log) + 4
+    memory.copies.hide()
+    for one in (memory, other):
+        shown = [line.split("|")[0] for line in one.view().splitlines()[3:-1]]
+        single = [address for address in shown if address.endswith("+1")]
+        assert single == [f"{k}+1" for k in range(len(life.log)) if k not in copies]
+        assert [address for address in shown if address not in single] == ["30+2", "32+4", "36+2"]
+    memory.copies.show(copies[0], copies[-1])
+    memory.settle(30)
+    assert len(other.view().splitlines()) == len(life.log) + 4
+    assert_sound(memory)
+
+
 def words_of_a(view):
     """How much of a view is about the first 120 messages."""
     told = [line for line in view.splitlines()[3:-1] if int(line.split("+")[0]) < 120]

@@ -126,8 +126,20 @@ class Capture:
                 if draft.token not in self._adopted:
                     self._write_down(draft.session, [draft])
 
-    def turn_started(self, text: str, author: str = "") -> None:
-        """A turn begins with this text; empty where the host announces a picture without words. Waits for nobody."""
+    def turn_started(
+        self, text: str, author: str = "", length: int = 0, last: object = None
+    ) -> None:
+        """A turn begins with this text; empty where the host announces a picture without words. Waits for nobody.
+
+        ``length``: messages of the list it begins with, where that is known; ``last``: the last of
+        them, which should be its own.
+        """
+        if not text and last is not None:
+            # Told without words: a picture, whose words the list has, or a row that is none of the user's.
+            own = next((item for item in read_message(last) if item.said), None)
+            text = own.text if own is not None else text
+            if own is None:
+                return
         what = told(text)
         if what is None:
             return
@@ -138,6 +150,12 @@ class Capture:
                 token = self._early.token
             self._early = None
             turn = _Begun(token, form, not text, seconds(date))
+            if length and _is_its(last, turn):
+                turn.length = length
+                # A host that sends a message again cuts the old one off its list. No list of its own
+                # will come for that turn, and only this tells it from one whose list is late.
+                for older in self._turns:
+                    older.over = older.over or length <= older.length
             self._turns.append(turn)
             del self._turns[:-_TURNS_KEPT]
             session = self.session
@@ -149,21 +167,6 @@ class Capture:
             with self._lock:
                 if turn.over:
                     self._write_down(session, [replace(draft, text=None)])
-
-    def turn_listed(self, length: int, last: object) -> None:
-        """The turn that was announced last begins with a list of so many messages, ``last`` its own. Waits for nobody.
-
-        A host that sends a message again cuts the old one off its list: no list of its own will come
-        for that turn any more, and only this tells it from one whose list is late.
-        """
-        own = next((item for item in read_message(last) if item.said), None)
-        with self._turns_lock:
-            turn = self._turns[-1] if self._turns else None
-            if turn is None or own is None or not (turn.wordless or alike(own.canon, turn.canon)):
-                return
-            turn.length = length
-            for older in self._turns[:-1]:
-                older.over = older.over or 0 < turn.length <= older.length
 
     def delegated(self, task: str, result: str) -> None:
         """A subagent has reported. Waits for nobody."""
@@ -230,7 +233,7 @@ class Capture:
                     self._early = None
             self._mark, self._rewound = None, False
             self._refresh()
-            self._seen_to = -1
+            self._seen_to = self._seen_to if goes_on else -1
             self._adopt()
 
     def shutdown(self) -> None:
@@ -356,7 +359,7 @@ class Capture:
             facts.rewound = facts.rewound or any(draft.text == UNDO_NOTE and draft.kind == "note" for draft in drafts)
             # A message that ends a list may be one whose turn is not announced yet; one that something follows is the newest turn's.
             facts.likely = likely and (facts.rewound or (bool(items) and (items[-1].steer or not items[-1].said)))
-            hosts = [draft.token for draft in drafts if draft.said and draft.canon in marked]
+            hosts = [d.token for d in drafts if d.said and d.kind == "user" and d.canon in marked]
             drafts = [draft for draft in drafts if draft.token not in hosts]
             plan = reconcile(items, self._known, drafts, facts)
             plan.settled += hosts  # the host has announced as a turn what it marks as its own
@@ -434,14 +437,13 @@ class Capture:
         """The open turns of the family; without those that began after ``before``, which a list that belongs to it cannot show."""
         drafts = [draft for draft in self._drafts if draft.token not in self._known.settled]
         drafts = [d for d in drafts if d.owner == self.owner or self._known.reaches(self.session, d.session, d.token)]
-        waited_for: set[str] = set()
+        waiting = False
         for draft in drafts:
             draft.mine = draft.owner == self.owner
             # No list is awaited for the note of an undo, so that whoever is next may write it down.
-            is_undo = draft.kind == "note" and not draft.aside and draft.owner not in waited_for
+            is_undo = draft.kind == "note" and not draft.aside and not waiting
             draft.foreign = not (draft.mine or is_undo or draft.token in self._adopted)
-            if draft.foreign:
-                waited_for.add(draft.owner)
+            waiting = waiting or draft.foreign
         # What was found open when the session was opened, and what came along from the one it is a
         # copy of, is older than what was begun here, though a clock may say otherwise.
         drafts.sort(key=lambda d: d.mine or (d.foreign and d.session == self.session))
@@ -512,6 +514,12 @@ class Capture:
 
     def _date(self) -> str:
         return self._store.now().isoformat(timespec="milliseconds")
+
+
+def _is_its(message: object, turn: _Begun) -> bool:
+    """Whether a message of the host's is the one a turn was announced with."""
+    own = next((item for item in read_message(message) if item.said), None)
+    return own is not None and (turn.wordless or alike(own.canon, turn.canon))
 
 
 def _ends(whole: str, end: str) -> bool:

@@ -76,7 +76,10 @@ def find_origin(
         fork = Fork(first, name, -1, frozenset(d.token for d in there.drafts if d.session == name))
         found, sure = _as_copy(items, turn, drafts, fork=fork, read=(here, there))
         common = len(plan.additions) - len(found.additions) + MATCHED_LEAST * sure
-        if (found.reached >= 0 or sure) and _adds_less(found, plan) and common > most:
+        sure = sure or not found.strangers
+        if found.reached < 0 and not sure:
+            continue
+        if _adds_less(found, plan) and common > (0 if sure and best is None else most):
             best, most = Origin(name, there.mark, copy=_up_to(found.reached, fork, there)), common
     return best
 

@@ -11,6 +11,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from ..core.errors import StoreError
+from ..core.hidden import NOTHING
 from ..core.tree import Place
 from ..core.view import Line, Marks, View
 from ..storage import viewfile
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from ..core.hidden import Hidden
     from ..storage.store import Store
 
 HIGH_BYTES: Final = 32_768
@@ -43,12 +45,21 @@ def _weigh(line: Line) -> int:
 class Context:
     """One memory's context view, in bytes. Used by one thread."""
 
-    def __init__(self, store: Store, path: Path, ready_to_send: Callable[[str], str]) -> None:
-        """``ready_to_send``: makes a text fit to leave the machine, as one line."""
+    def __init__(
+        self,
+        store: Store,
+        path: Path,
+        ready_to_send: Callable[[str], str],
+        hidden: Callable[[], Hidden] = lambda: NOTHING,
+    ) -> None:
+        """``ready_to_send``: makes a text fit to leave the machine, as one line.
+
+        ``hidden``: which messages are out of sight just now.
+        """
         self._store = store
         self._path = path
         self._ready_to_send = ready_to_send
-        self._tree = Lines(store, Index.bytes)
+        self._tree = Lines(store, Index.bytes, hidden)
         self._marks = Marks(HIGH_BYTES, LOW_BYTES)
         self._view: View | None = None
         self._rewritten = 0

@@ -203,13 +203,15 @@ def _after_own(items: Sequence[Item], records: Sequence[Record], own: int, *, su
         return None
     inner = Pairing(items[at + 1 :], records[own + 1 :], Expected()).match(begun=True)
     pairs = [(at, own), *((at + 1 + k, own + 1 + n) for k, n in inner.pairs)]
+    # What it has brought so far would stand behind it: not so in a list where it was sent again.
+    brought = own + 1 >= len(records) or records[own + 1].said or bool(inner.pairs)
     joined_before = without_end(items[at].canon, records[own].canon)
     before, known = items[at - 1] if at else None, records[own - 1] if own else None
     if joined_before:
         firm = known is not None and without_end(joined_before, known.canon) is not None
     else:
         firm = before is None or (known is not None and (before.key == known.key or (before.said and known.said)))
-    return Match(old=at + 1 + inner.old, rest=inner.rest, firm=firm, pairs=pairs)
+    return Match(old=at + 1 + inner.old, rest=inner.rest, firm=firm and brought, pairs=pairs)
 
 
 def _is_own(item: Item, records: Sequence[Record], own: int, *, sure: bool) -> bool:

@@ -133,6 +133,10 @@ NUDGES: Final = (
         "Your previous turn indicated a tool call but none was included. Do not narrate", b=_LOOP
     ),
     Phrase(
+        "(imported conversation begins with an assistant reply)",
+        b="hermes_cli/foreign_sessions.py:_merge_turns",
+    ),
+    Phrase(
         "Continue from the compressed conversation context above. This marker exists because ",
         f"{_COMPRESS}_ensure_compressed_has_user_turn",
         _SQUEEZE,

@@ -136,13 +136,6 @@ def _is_marked(message: Mapping[str, Any]) -> bool:
     return message.get(KIND) not in (None, "", False, STEER_KIND.value)
 
 
-def marked_words(message: object) -> str:
-    """The words of a row in the user's role that the host says is none of the user's, in canonical form."""
-    if not isinstance(message, dict) or message.get("role") != "user":
-        return ""
-    return canon(text_of(message.get("content"))) if _is_marked(message) or _is_scaffold(message) else ""
-
-
 def _marked(message: Mapping[str, Any]) -> Iterator[Item]:
     """What a row of the host's tells: what a child or a process reports, or where a summary stands."""
     text = text_of(message.get("content"))

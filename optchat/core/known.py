@@ -99,13 +99,14 @@ class _View:
         self.turns = turns
         self.shown: list[Record] = []
         self.unshown: list[Record] = []
-        self._along = ""
+        self._along: set[str] = set()
 
     def add(self, record: Record) -> None:
         limit = self.limits.get(record.session)
         if record.said and not record.steer:
-            self._along = record.session if record.turn and record.turn in self.turns else ""
-        if limit is None or not (limit < 0 or record.id < limit or self._along == record.session) or record.steer:
+            came_along = bool(record.turn) and record.turn in self.turns
+            (self._along.add if came_along else self._along.discard)(record.session)
+        if limit is None or not (limit < 0 or record.id < limit or record.session in self._along) or record.steer:
             return
         if record.shown:
             self.shown.append(record)

@@ -31,14 +31,14 @@ def fresh_named(case: Case) -> list[New]:
     case.running = case.running if case.turn.sure else None  # another list may show it among others, or not at all
     seen: list[New] = []
     unknown: list[Item] = []
-    here = ""
+    here = after = ""
     for item in case.items:
         if item.held or item.kind == "gap" or item.again:
             continue
         records = [r for name in (item.uid, *item.absorbed) if name for r in case.known.by_uid.get(name, ())]
         if records:
             case.plan.reached = max(case.plan.reached, *(record.id for record in records))
-            here = records[-1].session
+            here, after = records[-1].session, records[-1].kind
             bound = len(case.plan.binds)
             # Of one that is redacted, what is gone from the log would be taken for what the message has gained.
             gained = [] if any(record.redacted for record in records) else _gained(case, item, records)
@@ -49,7 +49,9 @@ def fresh_named(case: Case) -> list[New]:
             unknown.append(item)
             seen.append(New.whole(item, named=True))
             # What a broken turn did before its session was copied belongs to that session.
-            here = seen[-1].session = here if seen[-1].unit is None else ""
+            if seen[-1].unit is not None or (after == item.kind == "talk"):
+                here = ""  # after an answer, the next one is to a turn of the host's own, in this session
+            seen[-1].session, after = here, item.kind
     nameless = _nameless(case) if unknown else []
     nameless = [record for record in nameless if not record.said or _may_be_shown(record, unknown)]
     return _without_nameless(case, seen, unknown, nameless) if nameless else seen

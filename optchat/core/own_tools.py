@@ -22,6 +22,8 @@ _BROKEN: Final = re.compile(
     rf"(?={_LINE.pattern}|{_DATE.pattern})"
 )
 """Begins an answer that is no JSON any more: a host masks secrets in results, or cuts them."""
+_HEAD_MAX: Final = 80
+"""Characters in which an answer of ours, and what a host puts it into, names its text."""
 
 
 def is_ours(tool: str, text: str) -> bool:
@@ -58,8 +60,9 @@ def _only_text(result: str) -> str | None:
 
 def _is_json(text: str) -> object:
     """The object in a text; None where it is none."""
-    if not text.lstrip().startswith("{"):
-        return None
+    head = text[:_HEAD_MAX].lstrip()
+    if not head.startswith("{") or '"text' not in head.replace("\\", ""):
+        return None  # most results are large objects of other tools: not worth parsing
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

@@ -26,7 +26,8 @@ class Match:
     """The first ``old`` items are known, but for what ``rest`` adds to the last of them. ``pairs``: item and record by index.
 
     ``firm``: nothing speaks against it. It is not where what stands before the running turn's message differs in list and log.
-    ``later``: items behind those that are known all the same: what was missing stands in their midst.
+    ``later``: items behind those that are known all the same: what was missing stands in their midst. ``missing``: items among the
+    first that are not.
     """
 
     old: int = 0
@@ -34,6 +35,7 @@ class Match:
     firm: bool = True
     pairs: list[tuple[int, int]] = field(default_factory=list)
     later: frozenset[int] = frozenset()
+    missing: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +43,13 @@ class Expected:
     """What may be new. ``explained``: whether what a match leaves as new is what the open turns lead us to expect.
 
     ``opens``: whether an item is the message of an open turn, or several of them joined. ``calls``: keys of the calls that are
-    logged, be it where the session does not see them.
+    logged, be it where the session does not see them. ``unshown``: the words of logged turns that no list has shown.
     """
 
     explained: Callable[[Match], bool] = lambda _: False
     opens: Callable[[Item], bool] = lambda _: False
     calls: Container[str] = ()
+    unshown: Container[str] = ()
 
 
 class Pairing:
@@ -74,13 +77,24 @@ class Pairing:
             later = self._later(end, found) | crossing
             found = self._paired(end)
             found.later = later
-            if any(at > end for at in later):
-                return found
             if (shorter := self._without_opening(end, found)) is not None and self.expected.explained(shorter):
                 return shorter
+            if any(at > end for at in later):
+                return found
         else:
             found.later = crossing
+            found.missing = self._missing(found)
         return self._changed(found) if found.pairs or begun else found
+
+    def _missing(self, found: Match) -> frozenset[int]:
+        """What a turn that broke off has brought, among known items: no list has shown it before."""
+        paired, missing, broken = {at for at, _ in found.pairs}, set[int](), False
+        for at, item in enumerate(self.items[: found.old]):
+            if item.said:
+                broken = item.canon in self.expected.unshown
+            elif broken and at not in paired and item.key not in self.spots:
+                missing.add(at)
+        return frozenset(missing)
 
     def _crossing(self, paired: set[int]) -> frozenset[int]:
         """Items without a pair that are known by what they are: the log has them in another order.

@@ -204,8 +204,9 @@ def is_worded(item: Item, *, named: bool) -> bool:
 def new_after(flow: Sequence[Item], match: Match) -> list[New]:
     """What a match leaves as new."""
     head = [New.gain(flow[match.old - 1], match.rest)] if match.rest and match.old else []
+    missing = [New.whole(flow[at]) for at in sorted(match.missing)]
     new = (item for at, item in enumerate(flow[match.old :], match.old) if at not in match.later)
-    return head + [New.whole(item) for item in new]
+    return missing + head + [New.whole(item) for item in new]
 
 
 def is_blank(draft: Draft | None) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import Any, Final
 
-from .hostlist import Item, marked_words, read_message
+from .hostlist import Item, host_words, read_message
 
 _TAIL: Final = 64
 """Messages from the end among which a host's own row of a turn that has just begun is looked for."""
@@ -51,7 +51,7 @@ class Reader:
 
     def marked(self) -> set[str]:
         """The words of the host's own rows at the end of the list that was read last, in canonical form."""
-        return {words for message in self._seen[-_TAIL:] if (words := marked_words(message))}
+        return {words for message in self._seen[-_TAIL:] if (words := host_words(message))}
 
     def _append(self, messages: list[Any]) -> None:
         for at in range(len(self._seen), len(messages)):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from .hosttext import alike
@@ -205,11 +206,18 @@ def _say(case: Case, item: Item, piece: Piece, name: str, session: str, *, alone
         date=draft.date if draft is not None else "",
         session=session,
         uid=name,
-        turn=draft.token if draft is not None else "",
+        turn=draft.token if draft is not None else _row_turn(item),
         author=item.author or (draft.author if draft is not None else "") or case.turn.author,
         platform=case.turn.platform,
     )
     case.plan.additions.append(Addition(entry, item.stamp))
+
+
+def _row_turn(item: Item) -> str:
+    """A turn for a report that came in a row nobody announced: without one, no list would show it again."""
+    if item.kind == "user":
+        return ""
+    return f"row-{item.uid or blake2b(item.key.encode(), digest_size=8).hexdigest()}"
 
 
 def _add_others(case: Case, item: Item, session: str) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .hostlist import Item
+    from .pairing import Match
     from .plan import Case, New
 
 
@@ -41,7 +42,11 @@ def expected(case: Case, flow: Sequence[Item]) -> Expected:
     def opens(item: Item) -> bool:
         return (silent and not is_worded(item, named=case.named)) or assign([Unit(item.canon, worded=True)], told, oldest_first=False)
 
-    return Expected(lambda match: explained(case, new_after(flow, match)), opens, case.known.calls)
+    def fits(match: Match) -> bool:
+        return explained(case, new_after(flow, match))
+
+    unshown = {draft.canon for draft in case.drafts if draft.record is not None and draft.canon}
+    return Expected(fits, opens, case.known.calls, unshown)
 
 
 def settle(case: Case, fresh: Sequence[New]) -> None:

@@ -39,7 +39,6 @@ _QUOTE_MAX: Final = 300
 """Characters of a quoted message: it only tells which one is answered."""
 
 _NUDGES: Final = words_of(*NUDGES)
-_NUDGE: Final = re.compile("|".join(re.escape(words) for words in _NUDGES))
 
 
 def _heads(*phrases: Phrase) -> list[tuple[Phrase, re.Pattern[str]]]:
@@ -49,7 +48,8 @@ def _heads(*phrases: Phrase) -> list[tuple[Phrase, re.Pattern[str]]]:
 
 _HEADS: Final = _heads(*NOTES, *TOLD, *MEDIA)
 _HEAD_WORDS: Final = words_of(*NOTES, *TOLD, *MEDIA)
-_LINE_WORDS: Final = "|".join(re.escape(words) for words in words_of(*LINES))
+_LINES: Final = words_of(*LINES)
+_LINE_WORDS: Final = "|".join(re.escape(words) for words in _LINES)
 _HOST_LINE: Final = re.compile(rf"\n*^(?:{_LINE_WORDS})[^\n]*\]$", re.MULTILINE)
 _SENDER: Final = r"\[(?P<author>[^\[\]\n]{2,80}?)(?: \| Slack user <@[^>\s]+>)?\] "
 """What a gateway writes before each message where several people share a session."""
@@ -96,7 +96,7 @@ class Words(NamedTuple):
 
 def without_nudges(text: str) -> str:
     """Take away the paragraphs that are a host's; untouched where there is none."""
-    if not _NUDGE.search(text):
+    if not any(words in text for words in _NUDGES):
         return text
     parts = text.split("\n\n")
     kept: list[str] = []
@@ -137,8 +137,8 @@ def unwrapped(text: str) -> Words:
         after = unwrapped(text[joint.end() :])
         text = f"{text[: joint.start()]}\n\n{after.text}".rstrip()
         author, others = after.author or author, [*others, *after.others]
-    if "\n[" in text or text.startswith("["):
-        text = _HOST_LINE.sub("", text).lstrip("\n") if _HOST_LINE.search(text) else text
+    if any(words in text for words in _LINES) and _HOST_LINE.search(text):
+        text = _HOST_LINE.sub("", text).lstrip("\n")
     return Words(
         "\n".join([*marks, text] if text.strip() or not marks else marks), author, tuple(others)
     )

@@ -70,7 +70,10 @@ def turn_begins(session_id: str = "", conversation_history: Any = None, **_: Any
             del _begun[next(iter(_begun))]
 
 
-def begun(session: str) -> Begun | None:
-    """The list with which the session's turn has just begun, once; None where it was not shown."""
+def begun(session: str, *, take: bool = False) -> Begun | None:
+    """The list with which the session's turn has just begun; None where it was not shown.
+
+    ``take``: by who is the last to ask.
+    """
     with _lock:
-        return _begun.pop(session, None)
+        return _begun.pop(session, None) if take else _begun.get(session)

@@ -139,9 +139,10 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
     def on_turn_start(self, turn_number: int, message: str, **kwargs: Any) -> None:  # noqa: ARG002 - the host's signature
         """Keep what the user said, before anything can go wrong with the turn."""
         if session := self._writing():
-            session.capture().turn_started(
-                _words(message), author=str(kwargs.get("author_name") or kwargs.get("author_id") or session.author)
-            )
+            author = str(kwargs.get("author_name") or kwargs.get("author_id") or session.author)
+            begun = lists.begun(session.id)
+            length, last = (begun.length, begun.last) if begun is not None else (0, None)
+            session.capture().turn_started(_words(message), author, length, last)
 
     @hook(empty, END_WAIT_S)
     def prefetch(self, query: str, *, session_id: str = "") -> str:
@@ -151,11 +152,9 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
         if session is None:
             return ""
         named = session.named(session_id)
-        begun = lists.begun(named)
-        if begun is not None and session.writes:
-            session.capture().turn_listed(begun.length, begun.last)
         if not session.shows_view:
             return ""
+        begun = lists.begun(named, take=True)
         text = session.memory().recall(_words(query), named, begun and begun.standing)
         self._recalled_lines = len(_LINE.findall(text))
         self.troubles.worked("initialize")  # what it could not do is done by now; it is not called again to say so

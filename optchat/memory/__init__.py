@@ -88,7 +88,12 @@ class Memory:
         self.shown = Shown(ShownNotes(self._notes))
         awaited = costs_built(settings, model=model is not None)
         self._view = LiveView(
-            self._store, root / "view.json", settings.view_budget_chars, awaited=awaited, expected=settings.node_bytes
+            self._store,
+            root / "view.json",
+            settings.view_budget_chars,
+            awaited=awaited,
+            expected=settings.node_bytes,
+            hidden=self._hidden,
         )
         self._recall = Recall(
             self._store, self._search, self._view, budget=settings.view_budget_chars, focus_chars=settings.focus_chars

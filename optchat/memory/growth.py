@@ -60,6 +60,7 @@ class Growth:
         hidden: Callable[[], Hidden],
     ) -> None:
         self._root, self._settings, self._store, self._search = root, settings, store, search
+        self._hidden = hidden
         self._threaded = threaded
         self._closed = threading.Event()
         self.costs = costs_built(settings, model=model is not None)
@@ -164,7 +165,7 @@ class Growth:
             return None
         from .model import context_of
 
-        return context_of(self._store, self._root, self._model)
+        return context_of(self._store, self._root, self._model, self._hidden)
 
     def _new_lanes(self) -> Lanes | None:
         if self._model is None:

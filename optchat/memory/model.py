@@ -22,13 +22,18 @@ if TYPE_CHECKING:
     from ..compaction.calls import Model
     from ..compaction.usage import Usage
     from ..compaction.work import StoreWork
+    from ..core.hidden import Hidden
     from ..core.settings import Settings
     from ..storage.store import Store
 
 
-def context_of(store: Store, root: Path, model: Model) -> Context:
+def context_of(store: Store, root: Path, model: Model, hidden: Callable[[], Hidden]) -> Context:
     """The view of the past that the model is told."""
-    return Context(store, root / "context.json", lambda text: one_line(ready_to_send(text, model.redact)))
+
+    def ready(text: str) -> str:
+        return one_line(ready_to_send(text, model.redact))
+
+    return Context(store, root / "context.json", ready, hidden)
 
 
 def lanes_of(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..core.cost import ALL, Cost
 from ..core.errors import LockTimeoutError, StoreError
+from ..core.hidden import NOTHING
 from ..core.render import FRAME_CHARS, render, weigh
 from ..core.tree import Place
 from ..core.view import Line, Marks, View, parents_within, tile
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
 
+    from ..core.hidden import Hidden
     from ..storage.store import Store
 
 LOW_MARK: Final = 0.75
@@ -37,13 +39,26 @@ logger = logging.getLogger(__name__)
 class LiveView:
     """One memory's view. Safe to use from several threads."""
 
-    def __init__(self, store: Store, path: Path, budget: int, *, awaited: Collection[Cost] = ALL, expected: int = EXPECTED) -> None:
-        """``awaited``: a batch waits for ready nodes of these costs, and not for those that nobody builds or that wait for a model.
+    def __init__(
+        self,
+        store: Store,
+        path: Path,
+        budget: int,
+        *,
+        awaited: Collection[Cost] = ALL,
+        expected: int = EXPECTED,
+        hidden: Callable[[], Hidden] = lambda: NOTHING,
+    ) -> None:
+        """``awaited``: a batch waits for ready nodes of these costs.
 
-        ``expected``: characters of a line that is not built yet, and of the longest message that is its own line.
+        It does not for those that nobody builds or that wait for a model. ``expected``: characters
+        of a line that is not built yet, and of the longest message that is its own line.
+        ``hidden``: which messages are out of sight just now.
         """
         self._store = store
-        self._tree = Lines(store)
+        self._tree = Lines(store, hidden=hidden)
+        self._hidden = hidden
+        self._folded_for = NOTHING  # what was out of sight when our lines were chosen
         self._awaited = awaited
         self.node_bytes = expected
         self._rewritten = 0  # how often lines had been rewritten when ours were weighed
@@ -133,6 +148,9 @@ class LiveView:
         rewritten = self._store.read(lambda index: index.rewritten())
         if rewritten != self._rewritten:
             self._rewritten = rewritten
+            if self._hidden() is not self._folded_for:
+                self._loaded = False  # lines never part, and copies would keep the room they had
+                self._reload()
             chars = self._store.read(lambda index: index.chars_of([line.place for line in self._view.lines]))
             self._view.lines = [Line(line.place, chars[line.place]) for line in self._view.lines if line.place in chars]
 
@@ -179,6 +197,7 @@ class LiveView:
         version = reads.version_of(self._path)
         if version == self._version and self._loaded:
             return
+        self._folded_for = self._hidden()
         saved = viewfile.load(self._path) if version else None
         self._version, self._loaded, self._unsaved, self._floor = version, True, False, 0
         if saved is not None:
@@ -199,7 +218,7 @@ class LiveView:
         total = self._store.total()
         for target in (self._marks.high, self._marks.low):
             lines = self._unfold(0, total, target)
-            if all(line.place.level == 0 for line in lines):
+            if all(line.place.level == 0 or self._folded_for.covers(line.place) for line in lines):
                 break
         else:
             self._unsaved = True

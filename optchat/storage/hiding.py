@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 _COPY: Final = BUILDERS.index("copy")
 _NODES_AT_ONCE: Final = 5_000
+_VERSION: Final = (
+    "SELECT (SELECT value FROM meta WHERE key = 'generation'), "
+    "(SELECT max(seq) FROM notes WHERE type = ?)"
+)
+"""Changes when another such note has come in, or the index was made anew."""
 
 
 class HiddenNotes:
@@ -34,17 +39,17 @@ class HiddenNotes:
     def __init__(self, store: Store, notes: NoteLog) -> None:
         self._store = store
         self._notes = notes
-        self._known: tuple[tuple[int, int], Hidden] = (-1, 0), NOTHING
+        self._known: tuple[tuple[int, int | None], Hidden] = (-1, None), NOTHING
 
     def __call__(self) -> Hidden:
         """What is out of sight now, whoever noted it."""
         version, hidden = self._known
-        generation, last = self._store.read(lambda index: (index.generation(), _last(index)))
+        ((generation, last),) = self._store.read(lambda index: index.rows(_VERSION, (NOTE,)))
         if version == (generation, last):
             return hidden
         found = self._notes.notes(NOTE)  # takes in those that an index just made anew lacks
         hidden = Hidden.of_notes(found)
-        self._known = (generation, found[-1]["seq"] if found else 0), hidden
+        self._known = (generation, found[-1]["seq"] if found else None), hidden
         return hidden
 
     def note(
@@ -145,10 +150,6 @@ def _above(area: Hidden, total: int) -> Iterator[Place]:
 
 def _is_leaf(place: Place) -> bool:
     return place.level == 0
-
-
-def _last(index: Index) -> int:
-    return index.rows("SELECT max(seq) FROM notes WHERE type = ?", (NOTE,))[0][0] or 0
 
 
 def _describe(index: Index, places: list[Place], gone: list[tuple[str, str, int]]) -> None:

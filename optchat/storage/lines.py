@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from ..core.hidden import NOTHING, Hidden
 from ..core.spans import gaps, union
 from ..core.tree import Place, cover
 from ..core.view import Line, open_up, tile
@@ -29,10 +30,20 @@ NEWEST: Final = 32
 
 
 class Lines:
-    """Built nodes as lines. ``measure``: what of a node counts as its size, its characters or its bytes."""
+    """Built nodes as lines. ``measure``: what of a node counts as its size, characters or bytes.
 
-    def __init__(self, store: Store, measure: Callable[[Index, Place], int | None] = Index.chars) -> None:
+    ``hidden``: which messages are out of sight just now. What is nothing but such is not opened:
+    its lines would take the room of others and say nothing.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        measure: Callable[[Index, Place], int | None] = Index.chars,
+        hidden: Callable[[], Hidden] = lambda: NOTHING,
+    ) -> None:
         self._store = store
+        self._hidden = hidden
         self._measure = measure
 
     def at(self, place: Place) -> Line | None:
@@ -50,8 +61,12 @@ class Lines:
         message of the newest lines where there were too many.
         """
         coarsest = [self._or_expected(place, expected) for place in cover(first, end)]
-        weight = sum(map(weigh, coarsest))
-        wanted = open_up(coarsest, total, target, weigh=weigh, children=lambda place: self._halves(place, expected), weight=weight)
+        weight, hidden = sum(map(weigh, coarsest)), self._hidden()
+
+        def children(place: Place) -> tuple[Line, Line] | None:
+            return None if hidden.covers(place) else self._halves(place, expected)
+
+        wanted = open_up(coarsest, total, target, weigh=weigh, children=children, weight=weight)
         return self._built_in([line.place for line in wanted])
 
     def _or_expected(self, place: Place, expected: int) -> Line:

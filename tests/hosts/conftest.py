@@ -12,7 +12,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import make_hosts
 from homes import Home, Host
+from life import Life
 from model_server import ModelServer
+from terminal import QUIET
 
 
 def pytest_configure(config):
@@ -74,6 +76,15 @@ def server():
 def home(host, tmp_path, server):
     """A profile with optchat installed and active, and a small, cheap model named for it."""
     return Home(host, tmp_path / "home", server).install()
+
+
+@pytest.fixture
+def life(home):
+    """What is said in the chat programs of a profile that asks nothing before it obeys."""
+    home.configure(**QUIET)
+    life = Life(home)
+    yield life
+    life.end()
 
 
 @pytest.fixture

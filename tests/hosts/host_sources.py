@@ -14,7 +14,8 @@ import make_hosts
 ROOMS = ("agent", "gateway", "tools", "hermes_cli", "cron", "plugins", "tui_gateway", "acp_adapter")
 _LOGGERS = ("log", "logger", "logging", "_log", "_logger")
 _WORTH_PARSING = re.compile(
-    r"[\"'](?:\\n)*\[[A-Z]|display_kind|[\"']role[\"']|DISPLAY_KIND|_synthetic"
+    r"[\"'](?:\\n|\s)*\[[A-Z][^\]\n\"']{0,60}?[ —]|display_kind|DISPLAY_KIND|_synthetic"
+    r"|[\"']role[\"']: ?[\"']user|role=[\"']user|msg\[[\"']_|message\[[\"']_|row\[[\"']_"
 )
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -108,3 +109,90 @@ def _is_told_to_nobody(function):
     if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
         return function.value.id in _LOGGERS
     return isinstance(function, ast.Name) and function.id == "print"
+
+
+# -- marks
+
+
+def kinds(host, file):
+    """Every text that a module sets, passes or compares as the kind of a row."""
+    module = tree(host, file)
+    found = {text for name, text in constants(module).items() if name.endswith("DISPLAY_KIND")}
+    for node in ast.walk(module):
+        if isinstance(node, ast.keyword) and node.arg and node.arg.endswith("display_kind"):
+            found.add(text_of(node.value))
+        elif isinstance(node, ast.Dict):
+            found |= {
+                text_of(v)
+                for k, v in zip(node.keys, node.values, strict=True)
+                if text_of(k) == "display_kind"
+            }
+        elif isinstance(node, ast.Assign) and any(
+            _key(target) == "display_kind" for target in node.targets
+        ):
+            found.add(text_of(node.value))
+        elif isinstance(node, ast.Compare) and _names_kind(node.left):
+            found |= {text_of(other) for other in node.comparators}
+    return {kind for kind in found if kind}
+
+
+def flags(host, file):
+    """Every key with an underscore that a module sets on a message."""
+    module = tree(host, file)
+    names, found = constants(module), set()
+    for node in ast.walk(module):
+        if isinstance(node, ast.Dict):
+            keys = {text_of(key, names) for key in node.keys if key is not None}
+            found |= keys if "role" in keys else set()
+        elif isinstance(node, ast.Assign):
+            found |= {_key(target, names) for target in node.targets if _is_on_message(target)}
+    return {key for key in found if key and key.startswith("_")}
+
+
+def user_rows(host, file):
+    """Line and words of every row in the user's role whose words a module holds."""
+    module = tree(host, file)
+    names = constants(module)
+    for node in ast.walk(module):
+        given = {}
+        if isinstance(node, ast.Dict):
+            given = {
+                text_of(key): value
+                for key, value in zip(node.keys, node.values, strict=True)
+                if key is not None
+            }
+        elif isinstance(node, ast.Call):
+            given = {keyword.arg: keyword.value for keyword in node.keywords}
+        if "content" in given and text_of(given.get("role"), names) == "user":
+            text = text_of(given["content"], names)
+            if text and not text.startswith("{}"):
+                yield node.lineno, text
+
+
+def _key(target, names=None):
+    return text_of(target.slice, names) if isinstance(target, ast.Subscript) else None
+
+
+def _names_kind(node):
+    if (
+        isinstance(node, ast.Call)
+        and node.args
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "get"
+    ):
+        return text_of(node.args[0]) == "display_kind"
+    return isinstance(node, ast.Name) and node.id == "display_kind"
+
+
+_MESSAGE = re.compile(
+    r"(?:\A|_)(?:m|msg|message|messages|row|entry|handoff|survivor|nudge|staged|prev|target|anchor)(?:\Z|_|\[)"
+)
+
+
+def _is_on_message(target):
+    if not isinstance(target, ast.Subscript):
+        return False
+    base = target.value
+    while isinstance(base, (ast.Subscript, ast.Attribute)):
+        base = base.value
+    return isinstance(base, ast.Name) and bool(_MESSAGE.search(base.id))
