@@ -11,7 +11,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ..core.records import clean
+from . import dependencies
 
 if TYPE_CHECKING:
     from ..recall.shown import Standing
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 HOOK: Final = "pre_llm_call"
 _KEPT: Final = 64
 """Turns that may have begun without having asked for their block yet, over all agents of a process."""
-
 
 
 class Begun(NamedTuple):
@@ -36,7 +35,9 @@ _lock = threading.Lock()
 
 
 def follow(ctx: Any) -> None:
-    """Listen to turns that begin; called for every agent the host builds."""
+    """Listen to turns that begin; called for every agent the host builds, also before setup has installed what we need."""
+    if dependencies.missing():
+        return
     if hasattr(ctx, "register_auxiliary_task"):
         ctx.register_hook(HOOK, turn_begins)
         return
@@ -56,13 +57,15 @@ def turn_begins(session_id: str = "", conversation_history: Any = None, **_: Any
     """A turn of a session begins with this list."""
     if not isinstance(session_id, str) or not isinstance(conversation_history, (list, tuple)):
         return
+    from ..core.records import clean
     from ..recall.shown import standing_in
 
+    session = clean(session_id)
     last = conversation_history[-1] if conversation_history else None
     begun = Begun(standing_in(conversation_history), len(conversation_history), last)
     with _lock:
-        _begun.pop(clean(session_id), None)
-        _begun[clean(session_id)] = begun
+        _begun.pop(session, None)
+        _begun[session] = begun
         while len(_begun) > _KEPT:
             del _begun[next(iter(_begun))]
 
@@ -74,4 +77,3 @@ def begun(session: str, *, take: bool = False) -> Begun | None:
     """
     with _lock:
         return _begun.pop(session, None) if take else _begun.get(session)
-
