@@ -372,12 +372,12 @@ class Capture:
             plan = reconcile(items, self._known, drafts, facts)
             plan.settled += hosts  # the host has announced as a turn what it marks as its own
             session, mark = self.session, self._mark
-            strange = plan.strangers or (plan.is_headless and not self._known.shown(session))
-            if plan.strangers:
+            strange = plan.is_strange or (plan.is_headless and not self._known.shown(session))
+            if plan.is_strange:
                 # What a copy's list has brought is logged under the ids of the copy.
                 other = reconcile(items, self._known, drafts, replace(facts, elsewhere=True))
                 plan = other if len(other.strangers) < len(plan.strangers) else plan
-                strange = bool(plan.strangers)
+                strange = plan.is_strange
             origin = self._origin_of(items, plan, facts, drafts) if strange else None
             if origin is not None and origin.copy is not None:
                 fork = origin.copy

@@ -179,10 +179,20 @@ def _whole(unit: Unit, drafts: Sequence[Draft], order: range) -> _Places | None:
     if unit.ahead and unit.stamp:
         same = [at for at in same if _may_be_ahead(drafts[at], unit.stamp)]
     if len(same) > 1 and unit.stamp:
-        away = {at: abs(drafts[at].time - unit.stamp) for at in same}
+        away = {at: _apart(drafts[at], unit) for at in same}
         if min(away.values()) < NEAR_S:
             same.sort(key=away.__getitem__)
     return [(same[0], unit.canon)] if same and (unit.canon or not drafts[same[0]].late) else None
+
+
+def _apart(draft: Draft, unit: Unit) -> float:
+    """How far a message's date is from a turn's beginning, in seconds.
+
+    A host that names its messages dates them before it announces the turn: one begun before is
+    hardly the one.
+    """
+    after = draft.time - unit.stamp
+    return abs(after) if after >= -_CLOCK_S or not unit.masked else NEAR_S / 2 - after
 
 
 def _may_be_ahead(draft: Draft, stamp: float) -> bool:

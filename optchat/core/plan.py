@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from .drafts import Draft, Unit
 from .hostlist import ASIDE, STEER
+from .hosttext import canon
 from .records import Entry
 
 if TYPE_CHECKING:
@@ -107,6 +108,15 @@ class Plan:
         """What the user is to have said, but no turn was announced with it."""
         entries = (addition.entry for addition in self.additions)
         return [e for e in entries if e.kind == "user" and not e.turn and e.tool != STEER]
+
+    @property
+    def is_strange(self) -> bool:
+        """Whether it holds words that nobody has announced and no open turn could be.
+
+        Where a turn with the same words is left over, it is only not clear which of them it is.
+        """
+        left = {canon(a.entry.text) for a in self.additions if a.entry.unshown}
+        return any(canon(entry.text) not in left for entry in self.strangers)
 
 
 @dataclass(slots=True)
