@@ -240,7 +240,7 @@ def test_each_hook_reaches_the_capture(begin):
 
     calls = provider._session.capture().calls
     assert [call[0] for call in calls] == ["initialized", "turn_started", "turn_ended", "switched", "ended"]
-    assert calls[1][1:] == (("hello",), {"author": "Ann"})
+    assert calls[1][1:] == (("hello",), {"author": "Ann", "length": 0, "last": None})
     assert calls[2][1:] == (([{"role": "user", "content": "hello"}], "hello"), {"author": "Ann"})
     assert calls[3][1:] == (("s2",), {"parent": "s1", "reset": True, "rewound": False, "reason": "new_session"})
 

@@ -106,6 +106,7 @@ class Capture:
         self._adopted: set[str] = set()
         self._rewound = False
         self._seen_to = -1
+        self._ended_with: Item | None = None
         self._lock = threading.RLock()
         # Separate from the lock above, which may be held for seconds while a batch waits for the disk: a turn must not.
         self._turns_lock = threading.Lock()
@@ -234,7 +235,8 @@ class Capture:
                     self._early = None
             self._mark, self._rewound = None, False
             self._refresh()
-            self._seen_to = self._seen_to if goes_on else -1
+            if not goes_on:
+                self._seen_to, self._ended_with = -1, None
             self._adopt()
 
     def shutdown(self) -> None:
@@ -396,17 +398,16 @@ class Capture:
                 self._early = _Early(spare, plan.early.canon, plan.early.parts)
         if sure:
             self._rewound = False
-        self._refresh()
-        self._seen_to = self._last_shown(items)
+        self._ended_with = next((item for item in reversed(items) if not item.steer), None)
 
-    def _last_shown(self, items: Sequence[Item]) -> int:
-        """The logged message that a list ends with; -1 if it is none."""
-        last = next((item for item in reversed(items) if not item.steer), None)
-        if last is None or last.kind == "gap":
-            return self._seen_to
-        shown = reversed(self._known.shown(self.session))
-        keys = {last.key, f"said|{last.canon}"} if last.said else {last.key}
-        return next((record.id for record in shown if record.key in keys), self._seen_to)
+    def _last_shown(self) -> int:
+        """The last logged message that this agent's lists have shown; -1 for none."""
+        last, self._ended_with = self._ended_with, None
+        if last is not None and last.kind != "gap":
+            shown = reversed(self._known.shown(self.session))
+            found = (record.id for record in shown if record.key == last.key)
+            self._seen_to = next(found, self._seen_to)
+        return self._seen_to
 
     def _origin_of(
         self, items: Sequence[Item], plan: Plan, facts: Turn, drafts: Sequence[Draft]
@@ -440,7 +441,7 @@ class Capture:
             author=author,
             waiting=waiting,
             footing=self._footing,
-            seen_to=self._seen_to,
+            seen_to=self._last_shown(),
             placed=placed,
         )
 

@@ -150,9 +150,11 @@ def host_words(message: object) -> str | None:
 
     A host announces the turn of such a row by its words alone: they are what its draft is known by.
     """
-    if not isinstance(message, dict) or message.get("role") != "user" or read_message(message):
+    if not isinstance(message, dict) or message.get("role") != "user":
         return None
-    return canon(text_of(message.get("content"))) if _is_marked(message) or _is_scaffold(message) else None
+    if not (_is_marked(message) or _is_scaffold(message)) or read_message(message):
+        return None
+    return canon(text_of(message.get("content")))
 
 
 def _user(message: Mapping[str, Any]) -> Iterator[Item]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 UNDO_NOTE: Final = "(the user took back what was said last: /undo)"
 RETRY_NOTE: Final = "(the user took back what was said last, to say it again: /retry)"
 REWORD_NOTE: Final = "(the user took back what was said last, to say this instead)"
+EDIT_NOTE: Final = "(the user put this in place of an earlier message)"
 """Notes that what was said before them no longer stands in the host's conversation."""
 _RETRACTIONS: Final = (UNDO_NOTE, RETRY_NOTE, REWORD_NOTE)
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from .plan import Case
 
 
+_SAME_START: Final = 24
+"""Characters at the beginning that a shortened message has in common with the whole one."""
 _CLOCK_S: Final = 1
 """Dates in the log may be in whole seconds."""
 
@@ -62,7 +64,12 @@ def _place(case: Case, seen: list[New], matched: dict[int, Record]) -> None:
     """
     news = {id(new.item): new for new in seen}
     here = after = ""
-    for item in case.items if news else ():
+    first = len(case.items)  # from the end: a list of thousands mostly has its news there
+    left = len(news)
+    while left and first:
+        first -= 1
+        left -= id(case.items[first]) in news
+    for item in case.items[max(0, first - 1) :] if news else ():
         record = matched.get(id(item)) or next(iter(case.known.by_uid.get(item.uid, ())[-1:]), None)
         new = news.get(id(item))
         if record is not None and new is None:
@@ -83,11 +90,11 @@ def _nameless(case: Case) -> list[Record]:
     unknown. A list that begins with a known id is no such list.
     """
     session, shown = case.turn.session, case.known.shown(case.turn.session)
-    names = [item.uid for item in case.items if item.uid and item.kind != "gap"]
+    names = (item.uid for item in case.items if item.uid and item.kind != "gap")
     if case.turn.elsewhere:
         gone = {record.id for name in names for record in case.known.by_uid.get(name, ())}
         return [record for record in shown if record.id not in gone]
-    copied = bool(names) and names[0] not in case.known.by_uid
+    copied = next(names, "") not in case.known.by_uid
     return [r for r in shown if not r.uid or (copied and r.session != session)]
 
 
@@ -101,12 +108,9 @@ def _gained(case: Case, item: Item, records: list[Record]) -> list[New]:
     """What a message whose id is known has gained since: joined to it, or filled in later."""
     unknown = tuple(name for name in item.absorbed if name not in case.known.by_uid)
     if item.said:
-        rest = _rest_of(item.canon, joined(*(record.canon for record in records)), masked=bool(unknown))
-        rest, unknown = _without_early(case, rest, unknown)
-        if rest and (unknown or assign([Unit(rest)], case.open, oldest_first=False)):
-            return [New(item, names=unknown or (item.uid,), unit=Unit(rest, masked=True))]
-        if not rest and unknown and is_blank(case.running) and case.is_last_said(item):
-            return [New(item, names=unknown, unit=Unit("", masked=True))]
+        gained, unknown = _gained_words(case, item, records, unknown)
+        if gained is not None:
+            return [gained]
     elif item.kind == "talk":
         spoken = [record for record in records if record.kind == "talk"]
         if not spoken:
@@ -117,6 +121,37 @@ def _gained(case: Case, item: Item, records: list[Record]) -> list[New]:
         return [New.whole(item, named=True)]
     case.plan.binds += [Bind(records[-1].id, uid=name) for name in unknown]
     return []
+
+
+def _gained_words(
+    case: Case, item: Item, records: list[Record], unknown: tuple[str, ...]
+) -> tuple[New | None, tuple[str, ...]]:
+    """What a message of the user's has gained, and the ids that are left to be bound."""
+    known = joined(*(record.canon for record in records))
+    rest = _rest_of(item.canon, known, masked=bool(unknown))
+    rest, unknown = _without_early(case, rest, unknown)
+    if not rest and not unknown and _is_edited(item, records):
+        unit = Unit(item.canon, masked=True)
+        return New(item, names=(item.uid,), unit=unit, edited=True), unknown
+    if rest and (unknown or assign([Unit(rest)], case.open, oldest_first=False)):
+        return New(item, names=unknown or (item.uid,), unit=Unit(rest, masked=True)), unknown
+    if not rest and unknown and is_blank(case.running) and case.is_last_said(item):
+        return New(item, names=unknown, unit=Unit("", masked=True)), unknown
+    return None, unknown
+
+
+def _is_edited(item: Item, records: list[Record]) -> bool:
+    """Whether a message has other words than were logged of it: its user has put new ones in their place.
+
+    Not where one text may be the other, masked, shortened or joined: hosts do all that by themselves.
+    """
+    words = [record.canon for record in records if record.said and not record.redacted]
+    if not item.canon or not words:
+        return False
+    return not any(
+        one == item.canon or one in item.canon or item.canon[:_SAME_START] in one or alike(one, item.canon)
+        for one in words
+    )
 
 
 def _without_early(case: Case, rest: str, names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:

@@ -87,14 +87,27 @@ class Pairing:
         return self._changed(found) if found.pairs or begun else found
 
     def _missing(self, found: Match) -> frozenset[int]:
-        """What a turn that broke off has brought, among known items: no list has shown it before."""
+        """What is new among known items: what a turn that broke off has brought, and other words in a message's place."""
         paired, missing, broken = {at for at, _ in found.pairs}, set[int](), False
+        here = dict(found.pairs)
         for at, item in enumerate(self.items[: found.old]):
             if item.said:
                 broken = item.canon in self.expected.unshown
+                if at not in paired and item.canon and item.key not in self.spots and self._is_edited(at, here):
+                    missing.add(at)
             elif broken and at not in paired and item.key not in self.spots:
                 missing.add(at)
         return frozenset(missing)
+
+    def _is_edited(self, at: int, here: dict[int, int]) -> bool:
+        """Whether a message of the user's stands where the records have another, between the same neighbours."""
+        before = here.get(at - 1) if at else -1
+        after = here.get(at + 1)
+        if before is None or after is None or after != before + 2:
+            return False
+        record = self.records[before + 1]
+        item = self.items[at]
+        return record.said and record.canon not in item.canon and item.canon not in record.canon
 
     def _crossing(self, paired: set[int]) -> frozenset[int]:
         """Items without a pair that are known by what they are: the log has them in another order.

@@ -96,7 +96,7 @@ class Plan:
     gap: str = ""
     footing: Footing | None = None
     reached: int = -1
-    retraction: Entry | None = None
+    retraction: str = ""
 
     @property
     def is_headless(self) -> bool:
@@ -123,7 +123,8 @@ class Plan:
 class New:
     """An item that is not in the log, or what it has gained: in the user's role, ``unit``; of the agent, ``text``.
 
-    ``session``: where it was said, if that is known by what stands before it.
+    ``session``: where it was said, if that is known by what stands before it. ``edited``: it has
+    other words in the place of a logged message.
     """
 
     item: Item
@@ -131,6 +132,7 @@ class New:
     names: tuple[str, ...] = ()
     unit: Unit | None = None
     session: str = ""
+    edited: bool = False
 
     @classmethod
     def whole(cls, item: Item, *, named: bool = False) -> New:
@@ -179,7 +181,11 @@ class Case:
     def first_open(self, flow: Sequence[Item]) -> int:
         """Where in a list the first message stands that is known to be an open turn's: all from there on is new."""
         tokens = {draft.token for draft in self.drafts if draft.record is None}
-        return next((at for at, item in enumerate(flow) if self.turn.placed.get(id(item)) in tokens), len(flow))
+        tokens.discard(self.turn.running)
+        places = {item for item, token in self.turn.placed.items() if token in tokens}
+        if not places:
+            return len(flow)
+        return next((at for at, item in enumerate(flow) if id(item) in places), len(flow))
 
     @property
     def open(self) -> list[Draft]:
@@ -222,6 +228,8 @@ def new_after(flow: Sequence[Item], match: Match) -> list[New]:
     """What a match leaves as new."""
     head = [New.gain(flow[match.old - 1], match.rest)] if match.rest and match.old else []
     missing = [New.whole(flow[at]) for at in sorted(match.missing)]
+    for one in missing:
+        one.edited = one.unit is not None
     new = (item for at, item in enumerate(flow[match.old :], match.old) if at not in match.later)
     return missing + head + [New.whole(item) for item in new]
 

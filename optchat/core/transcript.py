@@ -13,7 +13,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 from .hosttext import alike
-from .known import RETRY_NOTE, REWORD_NOTE
+from .known import EDIT_NOTE, RETRY_NOTE, REWORD_NOTE
 from .named import fresh_named
 from .plan import EARLY, Addition, Bind, Case, Footing, Plan, Turn, unshown
 from .recognition import recognize
@@ -61,6 +61,8 @@ def _emit(case: Case, fresh: list[New]) -> None:
             _add_asides(case, new.item, waiting)
             continue
         pieces = new.unit.pieces or []
+        if new.edited:
+            _note(case, EDIT_NOTE)
         for piece, name in zip(pieces, _shared_out(new.names, len(pieces)), strict=True):
             # What was begun before and no list has shown comes first: the user said it earlier.
             reached = order.get(id(piece.draft), 0) if piece.draft is not None else len(order) if new is early else 0
@@ -70,7 +72,7 @@ def _emit(case: Case, fresh: list[New]) -> None:
                     case.plan.additions.append(unshown(lost, case.turn.platform))
             session = piece.draft.session if piece.draft is not None else case.turn.session
             if case.plan.retraction and piece.draft and piece.draft.token == case.turn.running:
-                case.plan.additions.append(Addition(case.plan.retraction))
+                _note(case, case.plan.retraction)
             _say(case, new.item, piece, name, session, alone=len(pieces) == 1)
     if early is not None:
         last = case.plan.additions[-1]
@@ -94,9 +96,13 @@ def _note_retraction(case: Case, fresh: list[New]) -> None:
     if gone:
         same = own.item.canon == gone[-1].canon
         text = RETRY_NOTE if same else REWORD_NOTE
-        case.plan.retraction = Entry(
-            kind="note", text=text, session=case.turn.session, platform=case.turn.platform
-        )
+        case.plan.retraction = text
+
+
+def _note(case: Case, text: str) -> None:
+    session, platform = case.turn.session, case.turn.platform
+    entry = Entry(kind="note", text=text, session=session, platform=platform)
+    case.plan.additions.append(Addition(entry))
 
 
 def _is_of(new: New, turn: str) -> bool:
@@ -107,8 +113,9 @@ def _is_of(new: New, turn: str) -> bool:
 
 def _known_before(case: Case, item: Item) -> int | None:
     """The logged message right before an item of a list with ids; -1 if the item is the first."""
-    at = next(at for at, other in enumerate(case.items) if other is item)
-    before = next((other for other in reversed(case.items[:at]) if not other.steer), None)
+    behind = iter(reversed(case.items))
+    any(other is item for other in behind)  # moves on to what stands before it
+    before = next((other for other in behind if not other.steer), None)
     if before is None:
         return -1
     if before.said:

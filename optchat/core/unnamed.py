@@ -181,7 +181,8 @@ def _with_steers(case: Case, fresh: list[New]) -> list[New]:
         else:
             late.append(New(item))
     said = [new for new in fresh if new.unit is not None]
-    if case.turn.spare and len(said) > 1 and said[-1].item is case.items[-1]:
+    ends_new = bool(said) and case.turn.spare and said[-1].item is case.items[-1]
+    if ends_new and (len(said) > 1 or case.begun is None):
         said.pop()  # a turn that is not announced yet can have been sent nothing
     last = said[-1] if said else None
     woven = late if last is None else []

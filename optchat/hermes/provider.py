@@ -142,7 +142,8 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
             author = str(kwargs.get("author_name") or kwargs.get("author_id") or session.author)
             begun = lists.begun(session.id)
             length, last = (begun.length, begun.last) if begun is not None else (0, None)
-            session.capture().turn_started(_words(message), author, length, last)
+            capture = session.capture()
+            capture.turn_started(_words(message), author=author, length=length, last=last)
 
     @hook(empty, END_WAIT_S)
     def prefetch(self, query: str, *, session_id: str = "") -> str:

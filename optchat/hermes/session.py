@@ -6,11 +6,14 @@ before: one lock held at a bad moment must not cost a whole session. Called by t
 
 from __future__ import annotations
 
+import functools
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 from ..core.errors import OptchatError
-from . import configuration, memories
+from . import configuration, memories, state_db
 
 if TYPE_CHECKING:
     from ..capture.capture import Capture
@@ -31,8 +34,10 @@ class Session:
         if not home:
             # Never a guess: with several profiles in one process the ambient one may be somebody else's.
             raise OptchatError("cannot tell where the memory is: the host did not say which profile this is (hermes_home)")
-        self.id = ""
+        # A host that names no session still has one agent, whose lists go on from each other.
+        self.id = f"unnamed-{uuid4().hex[:12]}"
         self.id = self.named(session_id)
+        self.home = Path(home)
         self.root = configuration.memory_root(home)
         self.platform = str(options.get("platform") or "")
         self.author = str(options.get("user_name") or options.get("user_id") or "")
@@ -84,7 +89,13 @@ class Session:
         memory = self.memory()
         with self._lock:
             if self._capture is None:
-                self._capture = Capture(memory.capture_store(), session=self.id, platform=self.platform)
+                parent_of = functools.partial(state_db.parent_of, self.home)
+                self._capture = Capture(
+                    memory.capture_store(),
+                    session=self.id,
+                    platform=self.platform,
+                    parent_of=parent_of,
+                )
             return self._capture
 
     def lines(self, max_chars: int) -> str:
