@@ -80,7 +80,8 @@ def random_turn(rng: random.Random, words: Words, *, faults: bool, hard: bool = 
     before = words("steer") if end == "ok" and rng.random() < 0.07 else ""
     odd = [copy.deepcopy(rng.choice(ODD))] if hard and end == "ok" and rng.random() < 0.06 else []
     late = rng.random() < 0.1
-    if hard and rng.random() < 0.03:
+    # White space in a wrapper of the host's leaves no trace, and nobody sends any there.
+    if hard and rng.random() < 0.03 and (not isinstance(text, str) or text.strip()):
         made = "recovery" if end == "ok" and isinstance(text, str) and rng.random() < 0.6 else ""
         return Turn(text, steps, end, words("answer"), late=late, made=made, wrapped=not made)
     return Turn(text, steps, end, words("answer"), preflight=rng.random() < 0.08, late=late, before=before, odd=odd)

@@ -276,7 +276,8 @@ class Capture:
     def _turn_of(self, items: Sequence[Item], user_content: str | None) -> _Begun | None:
         """Which of our turns a list belongs to: its hook may come late, when the next turn has begun."""
         with self._turns_lock:
-            waiting = [turn for turn in self._turns if not turn.over]
+            count = self._reader.count  # a list is at least as long as what its turn began with
+            waiting = [turn for turn in self._turns if not turn.over and turn.length <= count]
         own = next((item for item in reversed(items) if item.said and not item.steer), None)
         last = own.canon if own is not None else ""
         if own is not None and own.parts:  # where a picture is announced without words, no other turn can be its
@@ -430,7 +431,7 @@ class Capture:
         with self._turns_lock:
             places = ((self._reader.said_at(turn.length - 1), turn) for turn in self._turns if turn.length)
             placed = {id(item): turn.token for item, turn in places if item is not None and item.canon == turn.canon}
-            waiting = frozenset(turn.token for turn in self._turns if not turn.over and not turn.undone and turn.token != token)
+            waiting = frozenset(turn.token for turn in self._turns if not (turn.over or turn.undone or turn.cut) and turn.token != token)
         return Turn(
             self.session,
             token,
@@ -458,7 +459,8 @@ class Capture:
             waiting = waiting or draft.foreign
         # What was found open when the session was opened, and what came along from the one it is a
         # copy of, is older than what was begun here, though a clock may say otherwise.
-        drafts.sort(key=lambda d: d.mine or (d.foreign and d.session == self.session))
+        older = self._adopted
+        drafts.sort(key=lambda d: d.token not in older and not (d.foreign and d.session != self.session))
         at = next((k for k, draft in enumerate(drafts) if draft.token == before), None)
         if at is None:
             return drafts

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
 
 from .host_phrases import FLAGS, HOST_KINDS, KIND, RESULT_STUBS, STEER_KIND, SUMMARY_FLAG, words_of
-from .hosttext import canon, has_mask, is_error, split_steers, split_summary, spoken, told, without_restatement
+from .hosttext import canon, has_mask, is_error, leading_steers, split_steers, split_summary, spoken, told, without_restatement
 from .own_tools import is_ours
 from .records import clean
 
@@ -183,8 +183,11 @@ def _user(message: Mapping[str, Any]) -> Iterator[Item]:
 
 
 def _said(text: str, *, parts: bool) -> Iterator[Item]:
+    text, joined = leading_steers(text)
+    for steer in joined:
+        yield _steer(steer, "")
     rest, steers = split_steers(text)
-    if rest.strip() or not steers:
+    if rest.strip() or not (steers or joined):
         what = told(rest)
         if what is not None and what.kind == "talk":
             yield Item("talk", what.text, key_of("talk", what.text))

@@ -48,6 +48,9 @@ _STEER_AT_END: Final = re.compile(
     rf"(?:\A|\n\n){_STEER_OPEN}[^\n]*\]\n((?:(?!{_STEER_OPEN}).)*?)\n{re.escape(STEER_CLOSE.words)}\s*\Z",
     re.DOTALL,
 )
+_STEER_AT_START: Final = re.compile(
+    rf"{_STEER_OPEN}[^\n]*\]\n((?:(?!{_STEER_OPEN}).)*?)\n{re.escape(STEER_CLOSE.words)}\n\n", re.DOTALL
+)
 _FILLERS: Final = words_of(*FILLERS)
 _FILLER_HEADS: Final = words_of(*FILLER_HEADS)
 _ERROR: Final = re.compile(r"(?:API error|HTTP|Error code:) \d{3}\b")
@@ -208,7 +211,7 @@ def spoken(text: str) -> str:
     # Reloaded, a filler stands as the last line of the reply before it.
     while (last := bare.rpartition("\n"))[0] and last[2].strip() in _FILLERS:
         text = bare = last[0].rstrip()
-    return text
+    return "" if bare in _FILLERS else text
 
 
 def is_error(text: str) -> bool:
@@ -252,6 +255,15 @@ def without_restatement(text: str) -> str | None:
     if not text.startswith(RESTATED_HEAD.words):
         return None
     return text.partition("]\n")[2]
+
+
+def leading_steers(text: str) -> tuple[str, list[str]]:
+    """A row without the messages into a turn that a host has joined before it, and these."""
+    steers: list[str] = []
+    while text.startswith(STEER_OPEN.words) and (found := _STEER_AT_START.match(text)):
+        steers.append(found[1])
+        text = text[found.end() :]
+    return text, steers
 
 
 def split_steers(text: str) -> tuple[str, list[str]]:

@@ -75,8 +75,8 @@ def _place(case: Case, seen: list[New], matched: dict[int, Record]) -> None:
         if record is not None and new is None:
             here, after = record.session, record.kind
         elif new is not None and new.unit is None:
-            if after == item.kind == "talk":
-                here = ""  # after an answer, the next is to a turn of the host's own, in this session
+            if after == "talk":
+                here = ""  # after an answer, the next turn is one of the host's own, in this session
             new.session, after = here, item.kind
         elif new is not None:
             here = ""
@@ -202,7 +202,9 @@ def _without_nameless(
 def _known_steers(case: Case, unknown: list[Item]) -> set[int]:
     """Which items are messages into a running turn that are logged, without an id or before a copy."""
     session = case.turn.session
-    may_be = [r for r in case.known.records if r.steer and (not r.uid or r.session != session)]
+    elsewhere = case.turn.elsewhere
+    steers = (record for record in case.known.records if record.steer)
+    may_be = [r for r in steers if not r.uid or elsewhere or r.session != session]
     found: set[int] = set()
     for item in unknown:
         record = next((r for r in may_be if r.key == item.key), None) if item.steer else None

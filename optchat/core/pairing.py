@@ -274,6 +274,8 @@ class Pairing:
             longer = item.kind == "talk" and len(text) > record.size and text[record.size] == "\n"
             if longer and key_of("talk", text[: record.size]) == record.key:
                 match.rest = text[record.size :].strip()
+                if any(other.key == key_of("talk", match.rest) for other in records[here : here + 2]):
+                    match.rest = ""  # joined to the next reply, where the host has dropped an empty row
                 break
         return match
 

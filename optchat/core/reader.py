@@ -49,6 +49,11 @@ class Reader:
         self._items = list(chain.from_iterable(self._parts))
         return self._items
 
+    @property
+    def count(self) -> int:
+        """Messages of the list that was read last."""
+        return len(self._parts)
+
     def said_at(self, at: int) -> Item | None:
         """What the user said in the message at a place in the list that was read last."""
         parts = self._parts[at] if at < len(self._parts) else ()

@@ -52,6 +52,7 @@ def _emit(case: Case, fresh: list[New]) -> None:
     order = {id(draft): at for at, draft in enumerate(case.drafts)}
     early = fresh[-1] if fresh and _is_early(case, fresh[-1]) else None
     session = case.session
+    _emit_undo(case, fresh, waiting)
     for new in fresh:
         if new is not early and _is_wordless(new):
             continue
@@ -147,6 +148,14 @@ def _holds(text: str, clue: str) -> bool:
     """Whether some words stand in a text, as they are or within a JSON string."""
     quoted = (json.dumps(clue)[1:-1], json.dumps(clue, ensure_ascii=False)[1:-1])
     return bool(clue) and any(words in text for words in (clue, *quoted))
+
+
+def _emit_undo(case: Case, fresh: list[New], waiting: list[Draft]) -> None:
+    """Note an undo before what the agent does of its own in the list that it has shortened."""
+    if not fresh or fresh[0].unit is not None or case.known.last_said(case.turn.session) <= case.plan.reached:
+        return
+    while waiting and not (waiting[0].said or waiting[0].aside):
+        case.plan.additions.append(unshown(waiting.pop(0), case.turn.platform))
 
 
 def _without_nothing(

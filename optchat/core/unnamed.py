@@ -59,7 +59,7 @@ def _after_known(case: Case, flow: list[Item], records: Sequence[Record], *, cut
     old, rest = _parted(case, flow)
     match = align(old, records, expected(case, old), cut=cut, own=own, sure=case.turn.sure)
     case.plan.firm = match.firm
-    _go_on_in(case, flow, records, match)
+    _go_on_in(case, records, match)
     return [*new_after(old, match), *rest], match, flow
 
 
@@ -71,7 +71,7 @@ def _with_own(case: Case, flow: list[Item], records: Sequence[Record], anchor: t
         before.append(_cut_short(flow[at], remainder))
     old, between = _parted(case, before)
     match = align(old, records, expected(case, old), cut=cut)
-    _go_on_in(case, before, records, match)
+    _go_on_in(case, records, match)
     if before and before[-1].said:
         pass  # unanswered: hosts join and part such messages, so what stands before is not clear
     elif match.pairs and match.pairs[-1][0] == len(before) - 1 and not match.rest:
@@ -109,17 +109,15 @@ def _taken_for_another(case: Case, after: Sequence[Item], records: Sequence[Reco
     return [New.whole(item) for item in after[len(known) :] if not item.again]
 
 
-def _go_on_in(
-    case: Case, flow: Sequence[Item], records: Sequence[Record], match: Match
-) -> None:
+def _go_on_in(case: Case, records: Sequence[Record], match: Match) -> None:
     """What follows a known message without a word of the user's between belongs to that message's session, and not to a branch.
 
     Also keeps what the log has beyond the list.
     """
     if match.pairs:
         last = match.pairs[-1][1]
-        # After an answer, the next one is to a turn of the host's own, in this session.
-        answered = records[last].kind == "talk" and match.old < len(flow) and flow[match.old].kind == "talk"
+        # After an answer, what comes next is a turn of the host's own, in this session.
+        answered = records[last].kind == "talk"
         case.session = case.turn.session if answered else records[last].session
         case.tail = [record for record in records[last + 1 :] if record.said]
 
