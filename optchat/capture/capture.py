@@ -198,9 +198,6 @@ class Capture:
         """The host shows its list at some other moment, perhaps in the middle of a turn, perhaps before it has announced one."""
         with self._lock:
             self._take(self._reader.read(messages), None)
-            with self._turns_lock:
-                for turn in self._turns:
-                    turn.length = 0  # the list may be about to be compressed, and shorter for that
 
     def ended(self, messages: Sequence[object]) -> None:
         """The session may be over, or is being compressed and goes on: no turn is given up yet."""
@@ -216,6 +213,10 @@ class Capture:
                     for turn in self._turns:
                         turn.undone = True
                 self._store.begin(Draft(uuid4().hex[:16], old, UNDO_NOTE, self._date(), owner=self.owner, kind="note"))
+            if reason == "compression":
+                with self._turns_lock:
+                    for turn in self._turns:
+                        turn.length = 0  # the list is shorter for it
             if new_session == old:
                 return
             parent, goes_on = parent or old, not reset and reason in _CONTINUES
@@ -285,6 +286,8 @@ class Capture:
         what = told(user_content) if user_content is not None else None
         form = canon(what.text) if what is not None else None
         fitting = [turn for turn in waiting if (turn.canon == form if form is not None else _ends(last, turn.canon))]
+        if form is not None and fitting and all(turn.cut for turn in fitting):
+            fitting += [t for t in waiting if not t.cut and alike(t.canon, form)]  # masked anew
         fitting = fitting or self._wordless(waiting, form if form is not None else last) or self._by_place(items, waiting, form)
         fitting = [turn for turn in fitting if not turn.undone] or fitting
         fitting = [turn for turn in fitting if not turn.cut] or fitting

@@ -170,6 +170,9 @@ def _known(read: Iterable[News], fork: Fork | None = None) -> Known:
 
 
 def _disown(drafts: Iterable[Draft]) -> None:
-    """Leave the turns of another session to it: this list only shows what became of them."""
+    """Leave the turns of another session to it: this list only shows what became of them.
+
+    The note of an undo is awaited by no list, and stands before what follows it.
+    """
     for draft in drafts:
-        draft.foreign, draft.mine = True, False
+        draft.foreign, draft.mine = draft.said or draft.aside, False

@@ -64,6 +64,7 @@ def _place(case: Case, seen: list[New], matched: dict[int, Record]) -> None:
     """
     news = {id(new.item): new for new in seen}
     here = after = ""
+    before: Item | None = None
     first = len(case.items)  # from the end: a list of thousands mostly has its news there
     left = len(news)
     while left and first:
@@ -75,11 +76,13 @@ def _place(case: Case, seen: list[New], matched: dict[int, Record]) -> None:
         if record is not None and new is None:
             here, after = record.session, record.kind
         elif new is not None and new.unit is None:
-            if after == "talk":
+            same = before is not None and bool(item.uid) and before.uid == item.uid
+            if after == "talk" and not same:
                 here = ""  # after an answer, the next turn is one of the host's own, in this session
             new.session, after = here, item.kind
         elif new is not None:
             here = ""
+        before = item
 
 
 def _nameless(case: Case) -> list[Record]:

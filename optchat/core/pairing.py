@@ -154,7 +154,10 @@ class Pairing:
         for at in range(end - 1, -1, -1):
             bounds[at] = bound = held.get(at, bound)
         match, reached, last_held = Match(), -1, max(held, default=-1)
+        late = self._late_replies(end)
         for at, item in enumerate(self.items[:end]):
+            if at in late:
+                continue
             if item.said:
                 here, rest = self._next_said(item.canon, reached)
                 if rest and not self.expected.explained(Match(at + 1, rest)):
@@ -175,18 +178,19 @@ class Pairing:
         as in the patience diff, because one message that was logged late must not hide all that follows it. Replies do not count:
         short ones are alike.
         """
-        sure = self._sure(end)
-        ends: list[int] = []
-        places: list[int] = []
-        for _, here in sure:
-            place = bisect_left(ends, here)
-            ends[place : place + 1] = [here]
-            places.append(place)
-        held, wanted = {}, len(ends) - 1
-        for (at, here), place in zip(reversed(sure), reversed(places), strict=True):
-            if place == wanted:
-                held[at], wanted = here, wanted - 1
-        return held
+        return _rising(self._sure(end))
+
+    def _late_replies(self, end: int) -> set[int]:
+        """Replies that the log has behind what follows them in the list, where a list first showed them late."""
+        keys = {at: item.key for at, item in enumerate(self.items[:end]) if item.kind == "talk"}
+        counts = Counter(keys.values())
+        replies = [
+            (at, self.spots[key][0])
+            for at, key in keys.items()
+            if counts[key] == 1 and len(self.spots.get(key, ())) == 1
+        ]
+        kept = _rising(sorted([*self._sure(end), *replies]))
+        return {at for at, _ in replies if at not in kept}
 
     def _sure(self, end: int) -> list[tuple[int, int]]:
         """Calls and messages of the user that occur once in items before ``end`` and once in the records."""
@@ -278,6 +282,21 @@ class Pairing:
                     match.rest = ""  # joined to the next reply, where the host has dropped an empty row
                 break
         return match
+
+
+def _rising(pairs: list[tuple[int, int]]) -> dict[int, int]:
+    """The longest part of pairs, in the order of their first numbers, in which the second rise too."""
+    ends: list[int] = []
+    places: list[int] = []
+    for _, here in pairs:
+        place = bisect_left(ends, here)
+        ends[place : place + 1] = [here]
+        places.append(place)
+    held, wanted = {}, len(ends) - 1
+    for (at, here), place in zip(reversed(pairs), reversed(places), strict=True):
+        if place == wanted:
+            held[at], wanted = here, wanted - 1
+    return held
 
 
 def _ends_of(whole: str) -> Iterator[str]:
