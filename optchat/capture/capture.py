@@ -463,7 +463,7 @@ class Capture:
         # What was found open when the session was opened, and what came along from the one it is a
         # copy of, is older than what was begun here, though a clock may say otherwise.
         older = self._adopted
-        drafts.sort(key=lambda d: d.token not in older and not (d.foreign and d.session != self.session))
+        drafts.sort(key=lambda d: d.token not in older and (d.mine or d.session == self.session))
         at = next((k for k, draft in enumerate(drafts) if draft.token == before), None)
         if at is None:
             return drafts

@@ -113,10 +113,13 @@ def read_message(message: object) -> list[Item]:
         return []
     uid, stamp = _word(message.get("message_uid")), _stamp(message.get("timestamp"))
     absorbed = message.get("_absorbed_message_uids")
-    for item in items:
+    more = tuple(_word(name) for name in absorbed if isinstance(name, str)) if isinstance(absorbed, list) else ()
+    for at, item in enumerate(items):
         item.uid, item.stamp, item.saved = uid, stamp, bool(uid or message.get("_db_persisted"))
-        if absorbed and isinstance(absorbed, list):
-            item.absorbed = tuple(_word(name) for name in absorbed if isinstance(name, str))
+        item.absorbed = more
+        if more and at and items[0].steer and not item.steer:
+            # A message joined to one into a turn before it has kept no other id than these.
+            item.uid, item.absorbed = more[0], more[1:]
     return items
 
 
