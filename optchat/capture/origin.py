@@ -80,7 +80,8 @@ def find_origin(
         if found.reached < 0 and not sure:
             continue
         if _adds_less(found, plan) and common > (0 if sure and best is None else most):
-            best, most = Origin(name, there.mark, copy=_up_to(found.reached, fork, there)), common
+            reached = max([found.reached, *(bind.id for bind in found.binds)])
+            best, most = Origin(name, there.mark, copy=_up_to(reached, fork, there)), common
     return best
 
 

@@ -49,7 +49,8 @@ def fresh_named(case: Case) -> list[New]:
             unknown.append(item)
             seen.append(New.whole(item, named=True))
     nameless = _nameless(case) if unknown else []
-    nameless = [record for record in nameless if not record.said or _may_be_shown(record, unknown)]
+    if not case.turn.elsewhere:
+        nameless = [r for r in nameless if not r.said or r.uid or _may_be_shown(r, unknown)]
     matched: dict[int, Record] = {}
     if nameless:
         seen = _without_nameless(case, seen, unknown, nameless, matched)

@@ -211,6 +211,10 @@ def _step_on(case: Case, flow: Sequence[Item], records: Sequence[Record], match:
     """Find the next footing: far enough before the end of what is known."""
     if match.pairs:
         case.plan.reached = records[match.pairs[-1][1]].id
+    if match.later:
+        keys = {flow[at].key for at in match.later if at < len(flow)}
+        later = (record.id for record in reversed(records) if record.key in keys)
+        case.plan.reached = max(case.plan.reached, next(later, -1))
     items, said = _AGAIN
     for at, here in reversed(match.pairs):
         items -= 1
