@@ -92,12 +92,18 @@ class Pairing:
         here = dict(found.pairs)
         for at, item in enumerate(self.items[: found.old]):
             if item.said:
-                broken = item.canon in self.expected.unshown
+                broken = item.canon in self.expected.unshown or self._is_unanswered(here.get(at))
                 if at not in paired and item.canon and item.key not in self.spots and self._is_edited(at, here):
                     missing.add(at)
             elif broken and at not in paired and item.key not in self.spots:
                 missing.add(at)
         return frozenset(missing)
+
+    def _is_unanswered(self, here: int | None) -> bool:
+        """Whether the log has nothing that came of a message: what stands behind it in a list is new."""
+        if here is None:
+            return False
+        return here + 1 == len(self.records) or self.records[here + 1].said
 
     def _is_edited(self, at: int, here: dict[int, int]) -> bool:
         """Whether a message of the user's stands where the records have another, between the same neighbours."""
