@@ -356,3 +356,10 @@ def test_lines_that_a_model_writes_late_leave_the_view_it_would_have_been(opened
         size = next(place.n for place in shown if place.first <= at < place.end)
         ideal = next(place.n for place in anew if place.first <= at < place.end)
         assert size <= 2 * ideal
+
+
+def test_a_secret_is_masked_before_its_line_is_built(tmp_path):
+    with Memory.open(tmp_path / "memory", compact=False) as memory:
+        memory.record([Entry(kind="user", text="my key is sk-abcdefghijklmnop1234567890ABCD")])
+        assert "sk-abc" not in memory.view()
+        assert "[secret]" in memory.view()

@@ -13,9 +13,10 @@ from bisect import bisect_left
 from typing import Any, Final
 
 from ..core.records import clean
+from ..core.secrets import mask
 from .items import Item, Segment, Words
 from .lexicon import CUE, DOT, ENDING, FAULT, FENCE, LINE, NAME, POLITE, SPOKEN, STAMP, STATUS, is_polite
-from .plain import mask, tidy
+from .plain import tidy
 
 STEPS: Final = ("tool", "echo")
 """Kinds that hold output rather than someone's words: a line is a clause there, and failures count most."""

@@ -13,10 +13,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from ..core.records import KINDS, clean
+from ..core.secrets import mask
 from .choice import Choice, Taken
 from .clauses import read
 from .items import GAP
-from .plain import clip, mask, plain
+from .plain import clip, plain
 
 if TYPE_CHECKING:
     from ..core.records import Node

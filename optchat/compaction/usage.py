@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..core.errors import StoreError
 from ..core.records import clean
+from ..core.secrets import mask
 from ..storage import files, reads
 from .calls import ModelDownError, as_it_is
-from .plain import clip, mask, tidy
+from .plain import clip, tidy
 from .sums import MOST, Event, State, decode, encode
 
 if TYPE_CHECKING:

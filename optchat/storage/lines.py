@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from ..core.hidden import NOTHING, Hidden
+from ..core.secrets import mask
 from ..core.spans import gaps, union
 from ..core.tree import Place, cover
 from ..core.view import Line, open_up, tile
@@ -119,6 +120,7 @@ def with_said(store: Store, lines: list[Line], first: int, end: int, limit: int)
         return lines, {}
     sizes = store.read(lambda index: index.sizes_of(waiting))
     short = [id_ for id_ in waiting if sizes.get(id_, limit + 1) <= limit]
-    said = {Place(0, message.id): message.source for message in (store.messages_of(short) if short else ())}
+    messages = store.messages_of(short) if short else ()
+    said = {Place(0, message.id): mask(message.source) for message in messages}
     more = [Line(place, len(text)) for place, text in said.items()]
     return sorted([*lines, *more], key=lambda line: line.place.first), said
