@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from ..core.hosttext import alike, canon, has_mask
 from ..core.known import Fork, Known
 from ..core.transcript import Plan, Turn, reconcile
 
@@ -22,10 +23,13 @@ if TYPE_CHECKING:
 
     from ..core.drafts import Draft
     from ..core.hostlist import Item
+    from ..core.records import Message
     from .store import CaptureStore, News
 
 TRIED_MOST: Final = 8
 """Sessions compared with one list: each may have to be read whole."""
+_SAID: Final = ("user", "work", "note")
+"""Kinds that a row in the user's role may be logged as."""
 MATCHED_LEAST: Final = 2
 """Entries a copy has in common with its origin: one alone may be said again by chance."""
 
@@ -66,6 +70,10 @@ def find_origin(
     while tried < min(len(names), TRIED_MOST):
         name, tried = names[tried], tried + 1
         there = store.news(name, None)
+        if not (there.messages or there.drafts):
+            names.remove(name)  # one that nothing was said in uses up no try
+            tried -= 1
+            continue
         # What went on from there is as likely: a compression may have taken the words along.
         further = [fork.child for fork in there.forks if fork.child != turn.session]
         names += [child for child in further if child not in names]
@@ -74,6 +82,8 @@ def find_origin(
         if _first_of(name, there) == first:
             continue  # the shown session is where that one began
         fork = Fork(first, name, -1, frozenset(d.token for d in there.drafts if d.session == name))
+        if not _begins_there(items, [*here.messages, *there.messages], [*drafts, *there.drafts]):
+            continue
         found, sure = _as_copy(items, turn, drafts, fork=fork, read=(here, there))
         common = len(plan.additions) - len(found.additions) + MATCHED_LEAST * sure
         sure = sure or not found.strangers
@@ -121,6 +131,26 @@ def _as_copy(
     return found, begun or named
 
 
+def _begins_there(items: Sequence[Item], messages: Iterable[Message], drafts: Iterable[Draft]) -> bool:
+    """Whether what the user said before the last known words of a list is known as well.
+
+    A copy begins with its origin's messages. Where two sessions have but some common words ("ok"),
+    all that stands before them would be taken for known.
+    """
+    known = {canon(message.text) for message in messages if message.kind in _SAID}
+    known.update(draft.canon for draft in drafts if draft.said)
+    parts = {part for form in known for part in form.split("\n\n")}
+    masked = [form for form in known if has_mask(form)]
+    said = [item.canon for item in items if item.said and not item.steer and item.canon]
+    strange = [
+        at
+        for at, form in enumerate(said)
+        if not any(part in parts for part in form.split("\n\n"))
+        and not any(alike(form, other) for other in (known if has_mask(form) else masked))
+    ]
+    return strange == [*range(len(said) - len(strange), len(said))]
+
+
 def _adds_less(found: Plan, plan: Plan) -> bool:
     if plan.strangers:
         return len(found.strangers) < len(plan.strangers)
@@ -143,9 +173,7 @@ def _first_of(session: str, read: News) -> str:
     return session
 
 
-def _tried(
-    items: Sequence[Item], known: Known, drafts: Sequence[Draft], turn: Turn
-) -> Plan:
+def _tried(items: Sequence[Item], known: Known, drafts: Sequence[Draft], turn: Turn) -> Plan:
     """The plan there would be; the items go on as they were, which no trial may call logged."""
     held = [item.held for item in items]
     plan = reconcile(items, known, drafts, turn)

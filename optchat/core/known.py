@@ -210,7 +210,7 @@ class Known:
 
     def left_out(self, session: str, after: int, up_to: int) -> list[Record]:
         """What the user said between two messages of a session and did not take back since."""
-        after = max(after, self._retracted.get(session, -1))
+        after = max(after, self.retracted(session))
         found: list[Record] = []
         for record in reversed(self.shown(session)):
             if record.id <= after:
@@ -218,6 +218,10 @@ class Known:
             if record.said and record.id <= up_to:
                 found.append(record)
         return found
+
+    def retracted(self, session: str) -> int:
+        """The last note that the user took something back in a session; -1 for none."""
+        return self._retracted.get(session, -1)
 
     def last_turn(self, session: str, before: int | None = None) -> str:
         """The turn a session has shown last (before a message); what it brought may be shown yet."""

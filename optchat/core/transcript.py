@@ -8,9 +8,10 @@ the turns known to be open tell which of several equal messages are meant. Calle
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from .hosttext import alike
 from .known import EDIT_NOTE, RETRY_NOTE, REWORD_NOTE
@@ -26,8 +27,11 @@ if TYPE_CHECKING:
 
     from .drafts import Draft, Piece
     from .hostlist import Item
-    from .known import Known
+    from .known import Known, Record
     from .plan import New
+
+_CLUE_LEAST: Final = 16
+"""Characters of a report that hardly stand in another text by chance."""
 
 __all__ = ["EARLY", "Addition", "Bind", "Footing", "Plan", "Turn", "reconcile", "unshown"]
 
@@ -94,10 +98,18 @@ def _note_retraction(case: Case, fresh: list[New]) -> None:
     if after is None:
         return
     gone = case.known.left_out(case.turn.session, after, case.turn.seen_to)
-    if gone:
+    if gone and not _is_said_again(case, own.item, gone, after):
         same = own.item.canon == gone[-1].canon
         text = RETRY_NOTE if same else REWORD_NOTE
         case.plan.retraction = text
+
+
+def _is_said_again(case: Case, item: Item, gone: list[Record], after: int) -> bool:
+    """Whether what a list without ids seems to lack are words it does show: said again after an undo."""
+    if case.named or case.known.retracted(case.turn.session) <= after:
+        return False
+    said = [other.canon for other in case.items if other.said and other is not item]
+    return said[-len(gone) :] == [record.canon for record in reversed(gone)]
 
 
 def _note(case: Case, text: str) -> None:
@@ -128,7 +140,7 @@ def _settle_reported(case: Case, item: Item, waiting: list[Draft]) -> None:
     """Drop the reports a host hands to the agent in a row of its own: they are logged as that row."""
     if not item.said or item.kind != "work":
         return
-    for draft in [draft for draft in waiting if draft.aside and _holds(item.text, draft.clue)]:
+    for draft in [draft for draft in waiting if draft.aside and _tells_of(item.text, draft)]:
         waiting.remove(draft)
         case.plan.settled.append(draft.token)
 
@@ -138,16 +150,28 @@ def _add_asides(case: Case, item: Item, waiting: list[Draft]) -> None:
     if item.kind != "echo":
         return
     calls = [other.text for other in case.items if other.kind == "tool" and other.call == item.call]
-    for draft in [draft for draft in waiting if draft.aside]:
-        if any(_holds(text, draft.clue) for text in (item.text, *calls)):
-            waiting.remove(draft)
-            case.plan.additions.append(unshown(draft, case.turn.platform))
+    whole = "\n".join((*calls, item.text))
+    for draft in [draft for draft in waiting if draft.aside and _tells_of(whole, draft)]:
+        waiting.remove(draft)
+        case.plan.additions.append(unshown(draft, case.turn.platform))
+
+
+def _tells_of(text: str, draft: Draft) -> bool:
+    """Whether a text holds what a draft that was put aside is known by.
+
+    A few words stand in many a text; a report is then known by its task as well.
+    """
+    if not _holds(text, draft.clue):
+        return False
+    short = draft.kind == "work" and len(draft.clue) < _CLUE_LEAST
+    return not short or _holds(text, (draft.text or "").split("\n", 1)[0][:_CLUE_LEAST])
 
 
 def _holds(text: str, clue: str) -> bool:
-    """Whether some words stand in a text, as they are or within a JSON string."""
-    quoted = (json.dumps(clue)[1:-1], json.dumps(clue, ensure_ascii=False)[1:-1])
-    return bool(clue) and any(words in text for words in (clue, *quoted))
+    """Whether some words stand in a text, as they are or within a JSON string, and not within others."""
+    quoted = {clue, json.dumps(clue)[1:-1], json.dumps(clue, ensure_ascii=False)[1:-1]}
+    start = r"(?<!\w)" if clue[:1].isalnum() else ""
+    return bool(clue) and any(re.search(start + re.escape(words), text) for words in quoted)
 
 
 def _emit_undo(case: Case, fresh: list[New], waiting: list[Draft]) -> None:
@@ -158,9 +182,7 @@ def _emit_undo(case: Case, fresh: list[New], waiting: list[Draft]) -> None:
         case.plan.additions.append(unshown(waiting.pop(0), case.turn.platform))
 
 
-def _without_nothing(
-    items: Sequence[Item], known: Known, drafts: Sequence[Draft], session: str
-) -> Sequence[Item]:
+def _without_nothing(items: Sequence[Item], known: Known, drafts: Sequence[Draft], session: str) -> Sequence[Item]:
     """The items without empty rows in the user's role that cannot be white space somebody has sent.
 
     A database keeps a row of no words, or of no text, as an empty one; and joined to a message it
