@@ -113,7 +113,6 @@ class Capture:
         self._turns: list[_Begun] = []
         self._early: _Early | None = None
         self._unkept: list[Draft] = []
-        self._unwritten: list[tuple[str, list[Draft]]] = []
 
     # -- what the host tells
 
@@ -129,7 +128,9 @@ class Capture:
                 if draft.token not in self._adopted:
                     self._write_down(draft.session, [draft])
 
-    def turn_started(self, text: str, author: str = "", length: int = 0, last: object = None) -> None:
+    def turn_started(
+        self, text: str, author: str = "", length: int = 0, last: object = None
+    ) -> None:
         """A turn begins with this text; empty where the host announces a picture without words. Waits for nobody.
 
         ``length``: messages of the list it begins with, where that is known; ``last``: the last of
@@ -162,13 +163,7 @@ class Capture:
             session = self.session
         author = what.author or author
         draft = Draft(token, session, what.text if text else None, date, author, self.owner, kind=what.kind)
-        try:
-            self._store.begin(draft)
-        except OptchatError:
-            # Without it the turn's list would show words nobody has announced.
-            with self._turns_lock:
-                self._unkept.append(draft)
-            raise
+        self._store.begin(draft)
         if turn.shown:
             # The disk took so long that the turn was over first: what its list brought is logged, and nobody looks for this any more.
             with self._lock:
@@ -225,15 +220,25 @@ class Capture:
             if new_session == old:
                 return
             parent, goes_on = parent or old, not reset and reason in _CONTINUES
-            try:
-                if goes_on:
-                    self._refresh()
-                    turns = [draft.token for draft in self._drafts if draft.session == parent] + [self._known.last_turn(parent)]
-                    self._store.fork(new_session, parent, turns, whole=reason == "compression")
-                else:
-                    self._give_up()
-            finally:  # the agent is there, whatever the disk refused
-                self._go_to(new_session, goes_on=goes_on)
+            if goes_on:
+                self._refresh()
+                turns = [draft.token for draft in self._drafts if draft.session == parent] + [self._known.last_turn(parent)]
+                self._store.fork(new_session, parent, turns, whole=reason == "compression")
+            else:
+                self._give_up()
+            if old in self._left:
+                self._left.remove(old)
+            self._left = [*self._left[-_LEFT_KEPT:], old]
+            with self._turns_lock:
+                self.session = new_session
+                if not goes_on:  # no list of the other session can belong to them
+                    self._turns.clear()
+                    self._early = None
+            self._mark, self._rewound = None, False
+            self._refresh()
+            if not goes_on:
+                self._seen_to, self._ended_with = -1, None
+            self._adopt()
 
     def shutdown(self) -> None:
         """The agent is gone: what it was told and no list has shown is logged as it is."""
@@ -242,23 +247,6 @@ class Capture:
             self._reader.forget()
 
     # -- inside
-
-    def _go_to(self, session: str, *, goes_on: bool) -> None:
-        """Follow the agent to another session, which goes on from this one or not."""
-        old = self.session
-        if old in self._left:
-            self._left.remove(old)
-        self._left = [*self._left[-_LEFT_KEPT:], old]
-        with self._turns_lock:
-            self.session = session
-            if not goes_on:  # no list of the other session can belong to them
-                self._turns.clear()
-                self._early = None
-        self._mark, self._rewound = None, False
-        if not goes_on:
-            self._seen_to, self._ended_with = -1, None
-        self._refresh()
-        self._adopt()
 
     def _put_aside(self, kind: str, text: str, clue: str) -> None:
         """Keep what stands in no list until a list shows where it belongs.
@@ -271,10 +259,10 @@ class Capture:
         token, date = uuid4().hex[:16], self._date()
         draft = Draft(token, session, text, date, owner=self.owner, kind=kind, aside=True, clue=clue)
         self._unkept.append(draft)
-        self._keep_unkept()
+        self._keep_asides()
 
-    def _keep_unkept(self) -> None:
-        """Write down what is put aside, and turns the disk did not take; the rest is tried again with the next turn."""
+    def _keep_asides(self) -> None:
+        """Write down what is put aside; what the disk does not take is tried again with the turn."""
         with self._turns_lock:
             unkept, self._unkept = self._unkept, []
         while unkept:
@@ -368,8 +356,7 @@ class Capture:
 
     def _take(self, items: Sequence[Item], turn: _Begun | None, author: str = "") -> None:
         """Log what a list has and the log lacks."""
-        self._keep_unkept()
-        self._write_left()
+        self._keep_asides()
         sure, spare, likely = turn is not None, "", False
         token = turn.token if turn is not None else ""
         if turn is None:
@@ -426,7 +413,9 @@ class Capture:
             self._seen_to = next(found, self._seen_to)
         return self._seen_to
 
-    def _origin_of(self, items: Sequence[Item], plan: Plan, facts: Turn, drafts: Sequence[Draft]) -> Origin | None:
+    def _origin_of(
+        self, items: Sequence[Item], plan: Plan, facts: Turn, drafts: Sequence[Draft]
+    ) -> Origin | None:
         """Which other session a list comes from, of those that hold what nobody has announced."""
         uids = [addition.entry.uid for addition in plan.additions if addition.entry.uid]
         texts = [entry.text for entry in plan.strangers]
@@ -516,21 +505,9 @@ class Capture:
 
     def _give_up(self) -> None:
         """Write down the turns that are ours and that no list has shown, also those that came along from an older session."""
-        self._keep_unkept()
-        self._write_left()
+        self._keep_asides()
         self._refresh()
-        drafts = [draft for draft in self._open() if not draft.foreign]
-        try:
-            self._write_down(self.session, drafts)
-        except OptchatError:
-            self._unwritten.append((self.session, drafts))
-            raise
-
-    def _write_left(self) -> None:
-        """Write down the turns of sessions that were left while the disk refused them."""
-        while self._unwritten:
-            self._write_down(*self._unwritten[0])
-            self._unwritten.pop(0)
+        self._write_down(self.session, [draft for draft in self._open() if not draft.foreign])
 
     def _write_down(self, session: str, drafts: Sequence[Draft]) -> None:
         known, mark = self._known, self._mark
@@ -547,7 +524,7 @@ class Capture:
             drafts = [draft for draft in drafts if draft.token not in known.settled]
             entries = [unshown(draft, self.platform).entry for draft in drafts if draft.text is not None]
             # A picture that was announced without words and never shown: there is nothing to write down.
-            batch = Batch(entries, settled=[draft.token for draft in drafts if draft.text is None], listed=False)
+            batch = Batch(entries, settled=[draft.token for draft in drafts if draft.text is None])
             if not batch or self._store.commit(session, batch, mark):
                 return
         raise StoreError("cannot log what no list has shown: other processes keep writing to its session")

@@ -62,7 +62,9 @@ class DiskStore:
             fields |= {"aside": True, "clue": draft.clue}
         self._notes.jot({"type": "draft", "session": draft.session, "kind": draft.kind} | fields)
 
-    def fork(self, child: str, parent: str, turns: Sequence[str], *, whole: bool, at: int | None = None) -> None:
+    def fork(
+        self, child: str, parent: str, turns: Sequence[str], *, whole: bool, at: int | None = None
+    ) -> None:
         """Note that a session goes on from another."""
         if whole:
             at = _WHOLE
@@ -121,16 +123,7 @@ class DiskStore:
         if batch.gap:
             notes.append({"type": "gap", "session": session, "gap": batch.gap})
         try:
-            return (
-                self._notes.commit(
-                    session,
-                    batch.entries,
-                    notes,
-                    still=lambda: self._is_still(session, since),
-                    listed=batch.listed,
-                )
-                is not None
-            )
+            return self._notes.commit(session, batch.entries, notes, still=lambda: self._is_still(session, since)) is not None
         except LockTimeoutError as error:
             self._warn(f"{error}. What was said is kept aside and logged as soon as the lock is free")
             if batch.entries:
