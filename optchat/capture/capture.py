@@ -112,7 +112,8 @@ class Capture:
         self._turns_lock = threading.Lock()
         self._turns: list[_Begun] = []
         self._early: _Early | None = None
-        self._unkept: list[Draft] = []
+        self._unkept: list[Callable[[], None]] = []
+        self._unwritten: list[tuple[str, list[Draft]]] = []
 
     # -- what the host tells
 
@@ -128,9 +129,7 @@ class Capture:
                 if draft.token not in self._adopted:
                     self._write_down(draft.session, [draft])
 
-    def turn_started(
-        self, text: str, author: str = "", length: int = 0, last: object = None
-    ) -> None:
+    def turn_started(self, text: str, author: str = "", length: int = 0, last: object = None) -> None:
         """A turn begins with this text; empty where the host announces a picture without words. Waits for nobody.
 
         ``length``: messages of the list it begins with, where that is known; ``last``: the last of
@@ -163,7 +162,8 @@ class Capture:
             session = self.session
         author = what.author or author
         draft = Draft(token, session, what.text if text else None, date, author, self.owner, kind=what.kind)
-        self._store.begin(draft)
+        # Without it the turn's list would show words that nobody has announced.
+        self._keep(lambda: self._store.begin(draft))
         if turn.shown:
             # The disk took so long that the turn was over first: what its list brought is logged, and nobody looks for this any more.
             with self._lock:
@@ -212,7 +212,8 @@ class Capture:
                 with self._turns_lock:
                     for turn in self._turns:
                         turn.undone = True
-                self._store.begin(Draft(uuid4().hex[:16], old, UNDO_NOTE, self._date(), owner=self.owner, kind="note"))
+                note = Draft(uuid4().hex[:16], old, UNDO_NOTE, self._date(), owner=self.owner, kind="note")
+                self._store.begin(note)
             if reason == "compression":
                 with self._turns_lock:
                     for turn in self._turns:
@@ -220,25 +221,13 @@ class Capture:
             if new_session == old:
                 return
             parent, goes_on = parent or old, not reset and reason in _CONTINUES
-            if goes_on:
-                self._refresh()
-                turns = [draft.token for draft in self._drafts if draft.session == parent] + [self._known.last_turn(parent)]
-                self._store.fork(new_session, parent, turns, whole=reason == "compression")
-            else:
-                self._give_up()
-            if old in self._left:
-                self._left.remove(old)
-            self._left = [*self._left[-_LEFT_KEPT:], old]
-            with self._turns_lock:
-                self.session = new_session
-                if not goes_on:  # no list of the other session can belong to them
-                    self._turns.clear()
-                    self._early = None
-            self._mark, self._rewound = None, False
-            self._refresh()
-            if not goes_on:
-                self._seen_to, self._ended_with = -1, None
-            self._adopt()
+            try:
+                if goes_on:
+                    self._go_on_as(new_session, parent, whole=reason == "compression")
+                else:
+                    self._give_up()
+            finally:  # the agent is there, whatever the disk refused
+                self._go_to(new_session, goes_on=goes_on)
 
     def shutdown(self) -> None:
         """The agent is gone: what it was told and no list has shown is logged as it is."""
@@ -247,6 +236,32 @@ class Capture:
             self._reader.forget()
 
     # -- inside
+
+    def _go_on_as(self, child: str, parent: str, *, whole: bool) -> None:
+        """Note that a session goes on from another, with what was last said there and may show yet."""
+        try:
+            self._refresh()
+        finally:
+            turns = [draft.token for draft in self._drafts if draft.session == parent]
+            turns.append(self._known.last_turn(parent))
+            self._keep(lambda: self._store.fork(child, parent, turns, whole=whole))
+
+    def _go_to(self, session: str, *, goes_on: bool) -> None:
+        """Follow the agent to another session, which goes on from this one or not."""
+        old = self.session
+        if old in self._left:
+            self._left.remove(old)
+        self._left = [*self._left[-_LEFT_KEPT:], old]
+        with self._turns_lock:
+            self.session = session
+            if not goes_on:  # no list of the other session can belong to them
+                self._turns.clear()
+                self._early = None
+        self._mark, self._rewound = None, False
+        if not goes_on:
+            self._seen_to, self._ended_with = -1, None
+        self._refresh()
+        self._adopt()
 
     def _put_aside(self, kind: str, text: str, clue: str) -> None:
         """Keep what stands in no list until a list shows where it belongs.
@@ -258,16 +273,21 @@ class Capture:
             session = self.session
         token, date = uuid4().hex[:16], self._date()
         draft = Draft(token, session, text, date, owner=self.owner, kind=kind, aside=True, clue=clue)
-        self._unkept.append(draft)
-        self._keep_asides()
+        self._keep(lambda: self._store.begin(draft))
 
-    def _keep_asides(self) -> None:
-        """Write down what is put aside; what the disk does not take is tried again with the turn."""
+    def _keep(self, note: Callable[[], None]) -> None:
+        """Note something that no list shows, after what the disk has not taken before."""
+        with self._turns_lock:
+            self._unkept.append(note)
+        self._keep_unkept()
+
+    def _keep_unkept(self) -> None:
+        """Note what the disk has not taken; what it does not take now is tried again with the next turn."""
         with self._turns_lock:
             unkept, self._unkept = self._unkept, []
         while unkept:
             try:
-                self._store.begin(unkept[0])
+                unkept[0]()
             except OptchatError:
                 with self._turns_lock:
                     self._unkept = unkept + self._unkept
@@ -356,7 +376,8 @@ class Capture:
 
     def _take(self, items: Sequence[Item], turn: _Begun | None, author: str = "") -> None:
         """Log what a list has and the log lacks."""
-        self._keep_asides()
+        self._keep_unkept()
+        self._write_left()
         sure, spare, likely = turn is not None, "", False
         token = turn.token if turn is not None else ""
         if turn is None:
@@ -413,9 +434,7 @@ class Capture:
             self._seen_to = next(found, self._seen_to)
         return self._seen_to
 
-    def _origin_of(
-        self, items: Sequence[Item], plan: Plan, facts: Turn, drafts: Sequence[Draft]
-    ) -> Origin | None:
+    def _origin_of(self, items: Sequence[Item], plan: Plan, facts: Turn, drafts: Sequence[Draft]) -> Origin | None:
         """Which other session a list comes from, of those that hold what nobody has announced."""
         uids = [addition.entry.uid for addition in plan.additions if addition.entry.uid]
         texts = [entry.text for entry in plan.strangers]
@@ -505,9 +524,21 @@ class Capture:
 
     def _give_up(self) -> None:
         """Write down the turns that are ours and that no list has shown, also those that came along from an older session."""
-        self._keep_asides()
+        self._keep_unkept()
+        self._write_left()
         self._refresh()
-        self._write_down(self.session, [draft for draft in self._open() if not draft.foreign])
+        drafts = [draft for draft in self._open() if not draft.foreign]
+        try:
+            self._write_down(self.session, drafts)
+        except OptchatError:
+            self._unwritten.append((self.session, drafts))
+            raise
+
+    def _write_left(self) -> None:
+        """Write down the turns of sessions that were left while the disk refused them."""
+        while self._unwritten:
+            self._write_down(*self._unwritten[0])
+            self._unwritten.pop(0)
 
     def _write_down(self, session: str, drafts: Sequence[Draft]) -> None:
         known, mark = self._known, self._mark
@@ -524,7 +555,7 @@ class Capture:
             drafts = [draft for draft in drafts if draft.token not in known.settled]
             entries = [unshown(draft, self.platform).entry for draft in drafts if draft.text is not None]
             # A picture that was announced without words and never shown: there is nothing to write down.
-            batch = Batch(entries, settled=[draft.token for draft in drafts if draft.text is None])
+            batch = Batch(entries, settled=[draft.token for draft in drafts if draft.text is None], listed=False)
             if not batch or self._store.commit(session, batch, mark):
                 return
         raise StoreError("cannot log what no list has shown: other processes keep writing to its session")

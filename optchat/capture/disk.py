@@ -62,9 +62,7 @@ class DiskStore:
             fields |= {"aside": True, "clue": draft.clue}
         self._notes.jot({"type": "draft", "session": draft.session, "kind": draft.kind} | fields)
 
-    def fork(
-        self, child: str, parent: str, turns: Sequence[str], *, whole: bool, at: int | None = None
-    ) -> None:
+    def fork(self, child: str, parent: str, turns: Sequence[str], *, whole: bool, at: int | None = None) -> None:
         """Note that a session goes on from another."""
         if whole:
             at = _WHOLE
@@ -100,7 +98,8 @@ class DiskStore:
         messages.sort(key=lambda message: message.id)
         binds = [note for name in family for note in self._notes.notes("bind", session=name, after=after)]
         # Of all sessions at once: only then do they come as they were noted, and one session after another has no order in a set.
-        drafts = [note for note in self._notes.notes("draft") if note["session"] in family]
+        # One whose note the disk refused and kept all the same was noted again.
+        drafts = {note["token"]: note for note in self._notes.notes("draft") if note["session"] in family}
         gaps = self._notes.notes("gap", session=session)
         return News(
             mark=mark,
@@ -108,7 +107,7 @@ class DiskStore:
             messages=messages,
             binds=[Bind(note["id"], note["uid"], note["turn"]) for note in sorted(binds, key=lambda note: note["seq"])],
             forks=[fork for fork in forks if fork.child in family],
-            drafts=_in_order([_draft(note) for note in drafts]),
+            drafts=_in_order([_draft(note) for note in drafts.values()]),
             gap=gaps[-1]["gap"] if gaps else "",
         )
 
@@ -123,7 +122,16 @@ class DiskStore:
         if batch.gap:
             notes.append({"type": "gap", "session": session, "gap": batch.gap})
         try:
-            return self._notes.commit(session, batch.entries, notes, still=lambda: self._is_still(session, since)) is not None
+            return (
+                self._notes.commit(
+                    session,
+                    batch.entries,
+                    notes,
+                    still=lambda: self._is_still(session, since),
+                    listed=batch.listed,
+                )
+                is not None
+            )
         except LockTimeoutError as error:
             self._warn(f"{error}. What was said is kept aside and logged as soon as the lock is free")
             if batch.entries:

@@ -34,12 +34,17 @@ class News:
 
 @dataclass(slots=True)
 class Batch:
-    """Entries and capture lines that belong together. ``settled``: turns that leave no entry of their own."""
+    """Entries and capture lines that belong together.
+
+    ``settled``: turns that leave no entry of their own. ``listed``: they come of a host's list, which
+    shows again what could not be written before.
+    """
 
     entries: list[Entry] = field(default_factory=list)
     binds: list[Bind] = field(default_factory=list)
     settled: list[str] = field(default_factory=list)
     gap: str = ""
+    listed: bool = True
 
     def __bool__(self) -> bool:
         """Whether there is anything to write."""
@@ -62,9 +67,7 @@ class CaptureStore(Protocol):
         """
         ...
 
-    def fork(
-        self, child: str, parent: str, turns: Sequence[str], *, whole: bool, at: int | None = None
-    ) -> None:
+    def fork(self, child: str, parent: str, turns: Sequence[str], *, whole: bool, at: int | None = None) -> None:
         """Note that a session goes on from another.
 
         From a copy of it as it is now or as it was before message ``at``, or (``whole``) from all

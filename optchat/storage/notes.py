@@ -101,9 +101,11 @@ class NoteLog:
         *,
         still: Callable[[], bool] = lambda: True,
         timeout_s: float | None = None,
+        listed: bool = True,
     ) -> list[Message] | None:
         """Log entries of a session and the notes that go with them; None, and nothing written, if ``still`` says no under the lock.
 
+        ``listed``: they come of a host's list, which holds what was kept aside for the session too.
         Entries first: a note lost to a crash in between is found to be missing by whoever next reads the host's list.
 
         Raises:
@@ -121,8 +123,10 @@ class NoteLog:
                 own = self._own.read() if self._own else []
                 left = [note for pending in dead for note in pending.read()]
                 kept_aside = [note for note in (*left, *own) if note["type"] == "batch"]
-                # One of our own for this session is left out: its host's list has just brought the same entries in again.
-                self._land(note for note in kept_aside if note not in own or note["session"] != session)
+                # One of our own for this session is left out where its host's list has just brought
+                # the same entries in again; without a list it is all there is of them.
+                again = [note for note in own if listed and note["session"] == session]
+                self._land(note for note in kept_aside if note not in again)
                 moved = [note for note in (*left, *own) if note["type"] != "batch" and not self._is_there(note)]
                 self._append([*moved, *notes])
                 for pending in (*dead, *([self._own] if own and self._own else [])):
