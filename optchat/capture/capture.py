@@ -7,19 +7,20 @@ call, because another instance or process may have written it. Decides nothing a
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
-from ..core.drafts import NEAR_S, Draft, seconds
+from ..core.drafts import Draft, seconds
 from ..core.errors import OptchatError, StoreError
 from ..core.hostlist import STEER, read_message
-from ..core.hosttext import alike, canon, likeness, told
+from ..core.hosttext import canon, told
 from ..core.known import UNDO_NOTE, Known
 from ..core.reader import Reader
 from ..core.records import clean
 from ..core.transcript import EARLY, Addition, Footing, Plan, Turn, reconcile, unshown
+from .begun import Begun, Early, is_its, turns_of
 from .origin import find_origin
 from .store import Batch
 
@@ -44,38 +45,6 @@ _LEFT_KEPT: Final = 8
 """Sessions an agent has left that are remembered, the last ones."""
 _CONTINUES: Final = ("compression", "branch", "")
 """Reasons of a switch to a session that goes on from its parent. A resumed session has only come after it."""
-
-
-@dataclass(slots=True)
-class _Begun:
-    """A turn this instance was told of, at ``time`` in seconds.
-
-    ``shown``: its own list is here; ``over``: and is logged; ``undone``: the user has taken turns back since. ``length``: messages of
-    the list it began with, its own included; 0 where that was not shown, or is no more so. ``cut``: a later turn began without it.
-    """
-
-    token: str
-    canon: str
-    wordless: bool
-    time: float
-    shown: bool = False
-    over: bool = False
-    undone: bool = False
-    length: int = 0
-    cut: bool = False
-
-
-@dataclass(slots=True)
-class _Early:
-    """A message a list has shown before its turn was announced."""
-
-    token: str
-    canon: str
-    parts: bool
-
-    def is_it(self, form: str) -> bool:
-        """Whether a turn announced with this text is its turn."""
-        return form == self.canon or (self.parts and not form) or alike(form, self.canon)
 
 
 class Capture:
@@ -110,8 +79,8 @@ class Capture:
         self._lock = threading.RLock()
         # Separate from the lock above, which may be held for seconds while a batch waits for the disk: a turn must not.
         self._turns_lock = threading.Lock()
-        self._turns: list[_Begun] = []
-        self._early: _Early | None = None
+        self._turns: list[Begun] = []
+        self._early: Early | None = None
         self._unkept: list[Callable[[], None]] = []
         self._unwritten: list[tuple[str, list[Draft]]] = []
 
@@ -150,8 +119,8 @@ class Capture:
             if self._early is not None and self._early.is_it(form):
                 token = self._early.token
             self._early = None
-            turn = _Begun(token, form, not text, seconds(date))
-            if length and _is_its(last, turn):
+            turn = Begun(token, form, not text, seconds(date))
+            if length and is_its(last, turn):
                 turn.length = length
                 # A host that sends a message again cuts the old one off its list. A list with these
                 # words is then the new turn's, and only this tells it from one whose list is late.
@@ -294,38 +263,15 @@ class Capture:
                 raise
             unkept.pop(0)
 
-    def _turn_of(self, items: Sequence[Item], user_content: str | None) -> _Begun | None:
+    def _turn_of(self, items: Sequence[Item], user_content: str | None) -> Begun | None:
         """Which of our turns a list belongs to: its hook may come late, when the next turn has begun."""
         with self._turns_lock:
             count = self._reader.count  # a list is at least as long as what its turn began with
             waiting = [turn for turn in self._turns if not turn.over and turn.length <= count]
-        own = next((item for item in reversed(items) if item.said and not item.steer), None)
-        last = own.canon if own is not None else ""
-        if own is not None and own.parts:  # where a picture is announced without words, no other turn can be its
-            waiting = [turn for turn in waiting if turn.wordless] or waiting
-        what = told(user_content) if user_content is not None else None
-        form = canon(what.text) if what is not None else None
-        fitting = [turn for turn in waiting if (turn.canon == form if form is not None else _ends(last, turn.canon))]
-        if form is not None and fitting and all(turn.cut for turn in fitting):
-            fitting += [t for t in waiting if not t.cut and alike(t.canon, form)]  # masked anew
-        fitting = fitting or self._wordless(waiting, form if form is not None else last) or self._by_place(items, waiting, form)
-        fitting = [turn for turn in fitting if not turn.undone] or fitting
-        fitting = [turn for turn in fitting if not turn.cut] or fitting
-        if len(fitting) > 1 and own is not None:
-            placed = [t for t in fitting if t.length and self._reader.said_at(t.length - 1) is own]
-            if placed and own.canon == placed[-1].canon:
-                fitting = placed[-1:]
-            else:  # joined to an older message, it stands in that one's place
-                fitting = [turn for turn in fitting if turn not in placed] or fitting
-        if len(fitting) < 2:
-            return fitting[0] if fitting else None
-        if own is not None and own.stamp and all(own.canon == turn.canon for turn in fitting):  # a joined one is as old as its first part
-            nearest = min(fitting, key=lambda turn: abs(turn.time - own.stamp))
-            if abs(nearest.time - own.stamp) < NEAR_S:
-                return nearest
-        return self._likeliest(items, fitting)
+        fitting = turns_of(items, user_content, waiting, self._reader, self._refreshed)
+        return fitting[0] if len(fitting) == 1 else self._likeliest(items, fitting) if fitting else None
 
-    def _likeliest(self, items: Sequence[Item], fitting: list[_Begun]) -> _Begun:
+    def _likeliest(self, items: Sequence[Item], fitting: list[Begun]) -> Begun:
         """Of several turns with the same words the first that leaves no message of the list unexplained and no other one of them lost.
 
         One that needs a message long given up to explain the list comes after all others.
@@ -334,7 +280,7 @@ class Capture:
         fitting = [turn for turn in fitting if not self._passed_over(turn)] or fitting
         tokens = {turn.token for turn in fitting}
         late = {record.id for record in self._known.unshown(self.session) if record.id < self._known.last_said(self.session)}
-        second: _Begun | None = None
+        second: Begun | None = None
         for turn in fitting:
             plan = reconcile(items, self._known, self._open(before=turn.token), self._facts(turn.token, sure=True))
             entries = [addition.entry for addition in plan.additions]
@@ -345,36 +291,12 @@ class Capture:
                 second = second or turn
         return second or fitting[-1]
 
-    def _passed_over(self, turn: _Begun) -> bool:
+    def _passed_over(self, turn: Begun) -> bool:
         """Whether younger turns were shown and this one was not: then no list of its own will come."""
         record = self._known.by_turn.get(turn.token)
         return record is not None and not record.shown and record.id < self._known.last_said(self.session)
 
-    def _wordless(self, waiting: list[_Begun], form: str) -> list[_Begun]:
-        """Turns that were announced without words and may have these, as far as the log has not told theirs."""
-        self._refresh()
-        logged = {turn.token: self._known.by_turn.get(turn.token) for turn in waiting if turn.wordless}
-        return [turn for turn in waiting if turn.wordless and ((record := logged[turn.token]) is None or record.canon == form)]
-
-    def _by_place(self, items: Sequence[Item], waiting: list[_Begun], form: str | None) -> list[_Begun]:
-        """The turn of a list whose text is masked in another way than when it was announced."""
-        self._refresh()
-        said = [item for item in items if item.said and not item.steer]
-        if not said or not said[-1].uid:
-            return waiting[-1:]
-        waiting = [turn for turn in waiting if not turn.undone] or waiting
-        words = form or said[-1].canon
-        likest = max(waiting, key=lambda turn: likeness(turn.canon, words), default=None)
-        if likest is not None and likeness(likest.canon, words):
-            return [likest]
-        turns = {record.turn for record in self._known.by_uid.get(said[-1].uid, ())}
-        if turns:
-            return [turn for turn in waiting if turn.token in turns]
-        unlogged = [turn for turn in waiting if turn.token not in self._known.settled]
-        new = sum(1 for item in said if item.uid not in self._known.by_uid)
-        return unlogged[max(0, new - 1) :][:1] or waiting[-1:]
-
-    def _take(self, items: Sequence[Item], turn: _Begun | None, author: str = "") -> None:
+    def _take(self, items: Sequence[Item], turn: Begun | None, author: str = "") -> None:
         """Log what a list has and the log lacks."""
         self._keep_unkept()
         self._write_left()
@@ -420,7 +342,7 @@ class Capture:
             raise StoreError("cannot log a turn: other processes keep writing to its session", hint="It is logged with the next turn")
         if plan.early is not None:
             with self._turns_lock:
-                self._early = _Early(spare, plan.early.canon, plan.early.parts)
+                self._early = Early(spare, plan.early.canon, plan.early.parts)
         if sure:
             self._rewound = False
         self._ended_with = next((item for item in reversed(items) if not item.steer), None)
@@ -508,6 +430,10 @@ class Capture:
             return entry  # a host's clock may hold anything; the time of writing is near enough
         return replace(entry, date=date)
 
+    def _refreshed(self) -> Known:
+        self._refresh()
+        return self._known
+
     def _refresh(self) -> None:
         news = self._store.news(self.session, self._mark)
         if news.fresh:  # what was found out about lists was found out by what is no longer so
@@ -562,13 +488,3 @@ class Capture:
 
     def _date(self) -> str:
         return self._store.now().isoformat(timespec="milliseconds")
-
-
-def _is_its(message: object, turn: _Begun) -> bool:
-    """Whether a message of the host's is the one a turn was announced with."""
-    own = next((item for item in read_message(message) if item.said), None)
-    return own is not None and (turn.wordless or alike(own.canon, turn.canon))
-
-
-def _ends(whole: str, end: str) -> bool:
-    return whole == end or bool(end and whole.endswith("\n\n" + end))
