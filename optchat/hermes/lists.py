@@ -21,7 +21,7 @@ _KEPT: Final = 64
 """Turns that may have begun without having asked for their block yet, over all agents of a process."""
 
 
-class Begun(NamedTuple):
+class FirstList(NamedTuple):
     """The list a turn begins with: what stands in it, how many messages it has, the last of them."""
 
     standing: Standing
@@ -30,7 +30,7 @@ class Begun(NamedTuple):
 
 
 logger = logging.getLogger(__name__)
-_begun: dict[str, Begun] = {}
+_begun: dict[str, FirstList] = {}
 _lock = threading.Lock()
 
 
@@ -62,7 +62,7 @@ def turn_begins(session_id: str = "", conversation_history: Any = None, **_: Any
 
     session = clean(session_id)
     last = conversation_history[-1] if conversation_history else None
-    begun = Begun(standing_in(conversation_history), len(conversation_history), last)
+    begun = FirstList(standing_in(conversation_history), len(conversation_history), last)
     with _lock:
         _begun.pop(session, None)
         _begun[session] = begun
@@ -70,7 +70,7 @@ def turn_begins(session_id: str = "", conversation_history: Any = None, **_: Any
             del _begun[next(iter(_begun))]
 
 
-def begun(session: str, *, take: bool = False) -> Begun | None:
+def begun(session: str, *, take: bool = False) -> FirstList | None:
     """The list with which the session's turn has just begun; None where it was not shown.
 
     ``take``: by who is the last to ask.

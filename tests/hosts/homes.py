@@ -83,10 +83,12 @@ class Home:
 
         A native library of the newer host has threads that crash, about once in some hundred runs, as the process ends: when all is
         said and done, and without a frame of Python in them. That is no failure of what is tested here, unless we were still at work.
+        Where what tells of the crash crashes as well, the code is that of a bus error.
         """
         extra = {"PYTHONFAULTHANDLER": "1"} | extra
         done = self.run([str(self.host.python), "-m", "hermes_cli.main", *arguments], stdin=stdin, timeout=timeout, **extra)
-        if done.returncode == -signal.SIGSEGV and "optchat" not in done.stderr.partition("Fatal Python error")[2]:
+        told = done.stderr.partition("Fatal Python error: Segmentation fault")[2]
+        if done.returncode in (-signal.SIGSEGV, -signal.SIGBUS) and told and "optchat" not in told:
             done.returncode = 0
         return done
 
