@@ -253,9 +253,8 @@ def test_a_search_finds_what_they_repeat(lived):
 
 def test_copies_cost_no_call_of_a_model(opened):
     writer = Writer()
-    memory = opened(
-        settings=Settings(summarizer="model"), model=Model("tiny-1", writer), compact=True
-    )
+    settings = Settings(summarizer="model")
+    before = opened(settings=settings)
     life = Life()
     long = (
         "We agreed with Maria that the release moves to 12 June because invoices are missing. " * 9
@@ -266,8 +265,11 @@ def test_copies_cost_no_call_of_a_model(opened):
         for id_ in life.turn("A", [("user", f"{k} {long}"), ("talk", f"yes {k} {long}")])
     ]
     copies = life.again(said, "B", dated=True)
-    memory.record(life.log)
-    memory.copies.hide()
+    before.record(life.log)
+    before.copies.hide()
+    # Hidden first: a compactor that already runs may have asked for a line of a copy by then.
+    before.close()
+    memory = opened(settings=settings, model=Model("tiny-1", writer), compact=True)
     settle(memory)
     asked = [request for request in writer.requests if "(copy of" not in request[1].content]
     assert len(copies) == 8
@@ -286,9 +288,7 @@ def test_copies_cost_no_call_of_a_model(opened):
                 if b'"copy"' not in line
             )
         )
-    again = opened(
-        settings=Settings(summarizer="model"), model=Model("tiny-1", writer), compact=True
-    )
+    again = opened(settings=settings, model=Model("tiny-1", writer), compact=True)
     settle(again)
     assert again._store.read(
         lambda index: index.rows("SELECT count(*) FROM nodes WHERE by = ?", (COPY,))
