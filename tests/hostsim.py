@@ -219,6 +219,13 @@ class World:
             self.rows[child].append(stored(made, self.clock()))
         return child
 
+    def leave_traceless(self, session: str) -> None:
+        """Nothing links a copy that no hook tells to a session of which it shows but white space: their order is not known."""
+        rows = (row.message for row in self.rows[session] if row.active)
+        if not any(flat(message["content"] or "").strip() or message.get("tool_calls") for message in rows):
+            for said in self.truth:
+                said.loose = said.loose or said.session == session
+
     def compress(self, session: str, *, rotate: bool) -> str:
         """A compressor without memory makes a head, a summary and a tail of what the database holds; no hook tells.
 
@@ -289,7 +296,8 @@ class World:
         if said.kind == "note" or (said.kind == "user" and not said.untold):
             return False
         sessions = {name for name, family in self.families.items() if family == said.family}
-        logged = {normal(m.kind, m.text) for m in self.store.log if m.session in sessions}
+        log = (m for m in self.store.log if m.session in sessions)
+        logged = {normal("steer" if m.tool == "steer" else m.kind, m.text) for m in log}
         at = next(k for k, other in enumerate(self.truth) if other is said)
         later = (other for other in self.truth[at + 1 :] if other.family == said.family)
         return any(normal(other.kind, other.text) in logged for other in later)
@@ -385,7 +393,9 @@ class Agent:
         if not self.world.named:
             user["content"], user.kept = RECOVERY, ""
             return ""
-        user["content"], user["display_kind"] = f"{CONTINUE}\n\n{turn.text}", "auto_continue"
+        said = (said for said in reversed(self.world.truth) if said.kind == "user" and said.session == self.session)
+        asked = next((said.text for said in said), turn.text)  # the request that broke off
+        user["content"], user["display_kind"] = f"{CONTINUE}\n\n{asked}", "auto_continue"
         return user["content"]
 
     def delegate(self, reports: list[tuple[str, str]], *, early: bool, words: str = "send them out") -> None:

@@ -235,6 +235,7 @@ class Life:
         session = self.agent.session
         self.left.append(session)
         self.agent.vanish()
+        self.world.leave_traceless(session)
         self.start(self.world.copy(session, uids=uids), joined, gateway)
 
     def compressed(self, rotate: bool, joined: bool, gateway: bool) -> None:
@@ -438,8 +439,9 @@ def _moved(world: World, firm: list[Said], placed: list[tuple[str, Entry]]) -> l
     given_up = {(world.first_name(m.session), normal(m.kind, m.text)) for m in world.store.log if m.unshown or m.kind == "note"}
     spoken = [entry for name, entry in _by_session(world, firm) if (name, entry) not in given_up]
     found = _out_of_order(spoken, [entry for _, entry in placed])
-    renamed = set(world.renamed.values())  # a session left without a word for one with another id gets its notes late, too
-    firm = [s for s in firm if s.kind != "note" or s.session not in renamed]
+    # A session left without a word for one with another id gets its notes late, and what no list of it ever shows.
+    renamed = set(world.renamed.values())
+    firm = [s for s in firm if s.session not in renamed or (s.kind != "note" and (world.first_name(s.session), normal(s.kind, s.text)) not in given_up)]
     for session in dict.fromkeys(name for name, _ in placed if not found):
         own = [entry for name, entry in _by_session(world, firm) if name == session]
         found += _out_of_order(own, [entry for name, entry in placed if name == session])

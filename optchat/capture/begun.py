@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 class Begun:
     """A turn this instance was told of, at ``time`` in seconds.
 
-    ``shown``: its own list is here; ``over``: and is logged; ``undone``: the user has taken turns back since. ``length``: messages of
-    the list it began with, its own included; 0 where that was not shown, or is no more so. ``cut``: a later turn began without it.
+    ``token``: empty for a turn of the host's own, of which nobody said a word. ``shown``: its own
+    list is here; ``over``: and is logged; ``undone``: the user has taken turns back since.
+    ``length``: messages of the list it began with, its own included; 0 where that was not shown, or
+    is no more so. ``cut``: a later turn began without it.
     """
 
     token: str
@@ -58,6 +60,14 @@ def is_its(message: object, turn: Begun) -> bool:
     """Whether a message of the host's is the one a turn was announced with."""
     own = next((item for item in read_message(message) if item.said), None)
     return own is not None and (turn.wordless or alike(own.canon, turn.canon))
+
+
+def hosts_own(waiting: Sequence[Begun], user_content: str | None) -> Begun | None:
+    """The host's own turn that a list may be of: one that was opened without a word of the user's."""
+    if user_content is None or ((what := told(user_content)) is not None and what.text.strip()):
+        return None
+    newest = next((turn for turn in reversed(waiting) if not turn.cut), None)
+    return newest if newest is not None and not newest.token else None
 
 
 def turns_of(

@@ -20,7 +20,7 @@ from ..core.known import UNDO_NOTE, Known
 from ..core.reader import Reader
 from ..core.records import clean
 from ..core.transcript import EARLY, Addition, Footing, Plan, Turn, reconcile, unshown
-from .begun import Begun, Early, is_its, turns_of
+from .begun import Begun, Early, hosts_own, is_its, turns_of
 from .origin import find_origin
 from .store import Batch
 
@@ -109,6 +109,7 @@ class Capture:
             own = next((item for item in read_message(last) if item.said), None)
             text = own.text if own is not None else text
             if own is None:
+                self._begin_hosts_own(length)
                 return
         what = told(text)
         if what is None:
@@ -124,10 +125,8 @@ class Capture:
                 turn.length = length
                 # A host that sends a message again cuts the old one off its list. A list with these
                 # words is then the new turn's, and only this tells it from one whose list is late.
-                for older in self._turns:
-                    older.cut = older.cut or length <= older.length
-            self._turns.append(turn)
-            del self._turns[:-_TURNS_KEPT]
+                self._cut_off(length)
+            self._begin(turn)
             session = self.session
         author = what.author or author
         draft = Draft(token, session, what.text if text else None, date, author, self.owner, kind=what.kind)
@@ -232,6 +231,21 @@ class Capture:
         self._refresh()
         self._adopt()
 
+    def _begin_hosts_own(self, length: int) -> None:
+        """A turn the host opens by a row of its own: what it brings is no older turn's."""
+        with self._turns_lock:
+            self._early = None
+            self._cut_off(length)
+            self._begin(Begun("", "", wordless=False, time=seconds(self._date()), length=length))
+
+    def _begin(self, turn: Begun) -> None:
+        self._turns.append(turn)
+        del self._turns[:-_TURNS_KEPT]
+
+    def _cut_off(self, length: int) -> None:
+        for older in self._turns:
+            older.cut = older.cut or length <= older.length
+
     def _put_aside(self, kind: str, text: str, clue: str) -> None:
         """Keep what stands in no list until a list shows where it belongs.
 
@@ -268,6 +282,9 @@ class Capture:
         with self._turns_lock:
             count = self._reader.count  # a list is at least as long as what its turn began with
             waiting = [turn for turn in self._turns if not turn.over and turn.length <= count]
+        if (hosts := hosts_own(waiting, user_content)) is not None:
+            return hosts
+        waiting = [turn for turn in waiting if turn.token]
         fitting = turns_of(items, user_content, waiting, self._reader, self._refreshed)
         return fitting[0] if len(fitting) == 1 else self._likeliest(items, fitting) if fitting else None
 
@@ -300,19 +317,23 @@ class Capture:
         """Log what a list has and the log lacks."""
         self._keep_unkept()
         self._write_left()
+        since = self._reader.first_from(turn.length - 1) if turn is not None and not turn.token and turn.length else None
+        began = turn.time if turn is not None and since is not None else 0.0
+        turn = turn if turn is not None and turn.token else None
         sure, spare, likely = turn is not None, "", False
         token = turn.token if turn is not None else ""
-        if turn is None:
+        if turn is None and since is None:
             spare = EARLY + uuid4().hex[:16]
             with self._turns_lock:
                 last = self._turns[-1] if self._turns else None
-                likely = last is not None and not last.over and not last.undone
+                likely = last is not None and bool(last.token) and not last.over and not last.undone
                 token = last.token if last is not None and likely else ""
         marked = self._reader.marked()
         for _ in range(_RETRIES_MAX):
             self._refresh()
             drafts = self._open(before=token if sure else "")
             facts = self._facts(token, sure=sure, spare=spare, author=author)
+            facts.since, facts.began = since, began
             facts.rewound = facts.rewound or any(draft.text == UNDO_NOTE and draft.kind == "note" for draft in drafts)
             # A message that ends a list may be one whose turn is not announced yet; one that something follows is the newest turn's.
             facts.likely = likely and (facts.rewound or (bool(items) and (items[-1].steer or not items[-1].said)))
@@ -373,9 +394,10 @@ class Capture:
 
     def _facts(self, token: str, *, sure: bool, spare: str = "", author: str = "") -> Turn:
         with self._turns_lock:
-            places = ((self._reader.said_at(turn.length - 1), turn) for turn in self._turns if turn.length)
+            begun = [turn for turn in self._turns if turn.token]
+            places = ((self._reader.said_at(turn.length - 1), turn) for turn in begun if turn.length)
             placed = {id(item): turn.token for item, turn in places if item is not None and item.canon == turn.canon}
-            waiting = frozenset(turn.token for turn in self._turns if not (turn.over or turn.undone or turn.cut) and turn.token != token)
+            waiting = frozenset(turn.token for turn in begun if not (turn.over or turn.undone or turn.cut) and turn.token != token)
         return Turn(
             self.session,
             token,

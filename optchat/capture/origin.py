@@ -64,7 +64,8 @@ def find_origin(
     """
     here = store.news(turn.session, None)
     first = _first_of(turn.session, here)
-    best, most = None, MATCHED_LEAST - 1
+    best: Origin | None = None
+    best_fit = (-len(items) - 1, MATCHED_LEAST - 1)  # strangers it leaves, less is better; what it explains
     names = list(dict.fromkeys(name for name in candidates if name != turn.session))
     tried = 0
     while tried < min(len(names), TRIED_MOST):
@@ -89,9 +90,11 @@ def find_origin(
         sure = sure or not found.strangers
         if found.reached < 0 and not sure:
             continue
-        if _adds_less(found, plan) and common > (0 if sure and best is None else most):
+        least = 0 if sure and best is None else MATCHED_LEAST - 1
+        fit = (-len(found.strangers), common)
+        if _adds_less(found, plan) and common > least and fit > best_fit:
             reached = max([found.reached, *(bind.id for bind in found.binds)])
-            best, most = Origin(name, there.mark, copy=_up_to(reached, fork, there)), common
+            best, best_fit = Origin(name, there.mark, copy=_up_to(reached, fork, there)), fit
     return best
 
 

@@ -59,10 +59,10 @@ def align(
         return match
     runs, known = _runs(items), _runs(records)
     if (end := _within(runs, known, cut=cut)) is not None:
-        return Match(old=len(items), pairs=_pairs(runs, known[:end]))
+        return Match(old=len(items), pairs=_pairs(runs, known[:end], len(items)))
     for tried, (match, last) in enumerate(_ends(items, runs, known, cut=cut)):
         if expected.explained(match) and not _repeats(items[match.old :], items, records):
-            match.pairs = [(at, here) for at, here in _pairs(runs[: last + 1], known) if at < match.old]
+            match.pairs = _pairs(runs[: last + 1], known, match.old)
             return match
         if tried > _ENDS_MAX:
             break
@@ -184,12 +184,13 @@ def _begins(run: _Run, known: _Run, *, cut: bool) -> bool:
     return cut and run.said and known.said and bool(without_end(known.canon, run.canon))
 
 
-def _pairs(runs: list[_Run], known: list[_Run]) -> list[tuple[int, int]]:
-    """Item and record of runs that end together."""
+def _pairs(runs: list[_Run], known: list[_Run], old: int) -> list[tuple[int, int]]:
+    """Item and record of runs that end together, of the first ``old`` items."""
     pairs: list[tuple[int, int]] = []
     for run, record in zip(runs, known[len(known) - len(runs) :], strict=True):
         # From the end: what a host has joined goes by the last message in it.
-        both = zip(range(run.end - 1, run.first - 1, -1), range(record.end - 1, record.first - 1, -1), strict=False)
+        end = min(run.end, old)  # behind it stands what is new, in the last run
+        both = zip(range(end - 1, run.first - 1, -1), range(record.end - 1, record.first - 1, -1), strict=False)
         pairs += reversed(list(both))
     return pairs
 

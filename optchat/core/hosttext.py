@@ -63,6 +63,7 @@ _KINDS: Final = (
     ("talk", re.compile("(?:" + "|".join(map(re.escape, words_of(*POSTED))) + r")[^\]\n]*\]\n")),
 )
 """What a row in the user's role is instead: a report, the output of a process, what the agent posted."""
+_JOINED_ROW: Final = re.compile(r"\n\n(?=(?:" + "|".join(map(re.escape, _ROWS)) + r")[^\n]*\])")
 _DELIVERED: Final = re.compile(re.escape(DELIVERED.words) + DELIVERED.end)
 _NOTIFICATION_END: Final = re.compile(rf"\n\n{re.escape(NOTIFICATION_END.words)}[^\n]*\]")
 
@@ -181,6 +182,8 @@ def told(text: str) -> Told | None:
         rest = _MEMORY_BLOCK.sub("", rest)
     if rest.lstrip().startswith(_ROWS) and "]" in rest:
         return None
+    if joint := _JOINED_ROW.search(rest):
+        rest = rest[: joint.start()]  # a host joins an unanswered message with the row of its own that follows
     if NOTIFICATION_END.words in rest and (found := _NOTIFICATION_END.search(rest)):
         body, rest = rest[: found.start()], rest[found.end() :].lstrip("\n")
         if not rest:

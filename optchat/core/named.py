@@ -195,12 +195,26 @@ def _without_nameless(
     # A host that has just begun to name its messages: its whole list is unknown, and old none the less.
     all_old = len(unknown) == sum(1 for item in case.items if item.kind != "gap")
     gone = {id(item) for at, item in enumerate(flow) if at in pairs or (all_old and at < match.old)}
-    case.plan.binds += [Bind(nameless[here].id, uid=flow[at].uid) for at, here in pairs.items() if flow[at].uid]
+    for at, here in pairs.items():
+        case.plan.binds += _names_of(flow[at], nameless, here)
     gone |= _known_steers(case, unknown)
     gained = {id(flow[at]): rest for at, (_, rest) in masked.items() if rest}
     if match.rest and match.old:
         gained[id(flow[match.old - 1])] = match.rest
     return [_what_is_left(new, gone, gained) for new in seen if id(new.item) not in gone or id(new.item) in gained]
+
+
+def _names_of(item: Item, records: Sequence[Record], here: int) -> list[Bind]:
+    """The ids by which an item is known from now on. A joined one has its messages' ids, the last message's last.
+
+    Without them all a later list, which shows the messages apart, would bring them as new.
+    """
+    names = (item.uid, *item.absorbed) if item.uid else ()
+    first = here + 1 - len(names)
+    together = records[first : here + 1] if first >= 0 else ()
+    if len(names) > 1 and item.canon == joined(*(record.canon for record in together)):
+        return [Bind(record.id, uid=name) for record, name in zip(together, names, strict=True)]
+    return [Bind(records[here].id, uid=name) for name in names[:1]]
 
 
 def _known_steers(case: Case, unknown: list[Item]) -> set[int]:

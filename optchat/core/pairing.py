@@ -44,12 +44,14 @@ class Expected:
 
     ``opens``: whether an item is the message of an open turn, or several of them joined. ``calls``: keys of the calls that are
     logged, be it where the session does not see them. ``unshown``: the words of logged turns that no list has shown.
+    ``retracted``: the note that the user took something back last, -1 for none.
     """
 
     explained: Callable[[Match], bool] = lambda _: False
     opens: Callable[[Item], bool] = lambda _: False
     calls: Container[str] = ()
     unshown: Container[str] = ()
+    retracted: int = -1
 
 
 class Pairing:
@@ -275,8 +277,8 @@ class Pairing:
         at, here = match.old, match.pairs[-1][1] + 1 if match.pairs else 0
         while at < len(items) and here < len(records) and not items[at].said and not records[here].said:
             item, record = items[at], records[here]
-            if item.kind != record.kind or item.call:
-                break
+            if item.kind != record.kind or item.call or record.id < self.expected.retracted:
+                break  # what was taken back stands in no list: another reply here is a new one
             match.pairs.append((at, here))
             at, here = at + 1, here + 1
             match.old = at

@@ -44,6 +44,7 @@ class Turn:
     ``waiting``: the turns no list of their own has come for. ``seen_to``: the last message that the
     agent's lists have shown so far. ``elsewhere``: its ids may be those of a copy, shown or logged under another session's name.
     ``placed``: turns by the items that are their messages, by identity: the list each began with told its place.
+    ``since``: in a list of a turn of the host's own, the first item that turn has brought; ``began``: when it began, in seconds.
     """
 
     session: str
@@ -59,6 +60,8 @@ class Turn:
     seen_to: int = -1
     elsewhere: bool = False
     placed: Mapping[int, str] = field(default_factory=dict)
+    since: Item | None = None
+    began: float = 0.0
 
 
 @dataclass(slots=True)

@@ -59,6 +59,10 @@ class Reader:
         parts = self._parts[at] if at < len(self._parts) else ()
         return next((item for item in parts if item.said and not item.steer), None)
 
+    def first_from(self, at: int) -> Item | None:
+        """The first item of the messages from a place on in the list that was read last."""
+        return next(chain.from_iterable(self._parts[at:]), None)
+
     def marked(self) -> set[str]:
         """The words of the host's own rows at the end of the list that was read last, in canonical form."""
         return {words for message in self._seen[-_TAIL:] if (words := host_words(message))}

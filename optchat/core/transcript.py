@@ -11,6 +11,7 @@ import json
 import re
 from dataclasses import replace
 from hashlib import blake2b
+from itertools import dropwhile, takewhile
 from typing import TYPE_CHECKING, Final
 
 from .hosttext import alike
@@ -52,29 +53,31 @@ def reconcile(items: Sequence[Item], known: Known, drafts: Sequence[Draft], turn
 
 def _emit(case: Case, fresh: list[New]) -> None:
     used = {id(piece.draft) for new in fresh if new.unit for piece in new.unit.pieces or () if piece.draft is not None}
-    waiting = [draft for draft in case.drafts if id(draft) not in used and draft.record is None and not draft.foreign]
+    waiting = [draft for draft in case.drafts if id(draft) not in used and draft.record is None]
     order = {id(draft): at for at, draft in enumerate(case.drafts)}
     early = fresh[-1] if fresh and _is_early(case, fresh[-1]) else None
     session = case.session
     _emit_undo(case, fresh, waiting)
-    for new in fresh:
+    orphan = _orphan(case, fresh)
+    hosts_own = _since(case)
+    for at, new in enumerate(fresh):
         if new is not early and _is_wordless(new):
             continue
         _settle_reported(case, new.item, waiting)
         if new.unit is None:
-            _add(case, new, new.session or session)
+            if id(new.item) in hosts_own:
+                _emit_lost(case, waiting, order, None, before=case.turn.began)
+            elif new is orphan:
+                further = (p for other in fresh[at:] if other.unit for p in other.unit.pieces or ())
+                session = _emit_lost(case, waiting, order, next(further, None)) or session
+            _add(case, new, case.turn.session if id(new.item) in hosts_own else new.session or session)
             _add_asides(case, new.item, waiting)
             continue
         pieces = new.unit.pieces or []
         if new.edited:
             _note(case, EDIT_NOTE)
         for piece, name in zip(pieces, _shared_out(new.names, len(pieces)), strict=True):
-            # What was begun before and no list has shown comes first: the user said it earlier.
-            reached = order.get(id(piece.draft), 0) if piece.draft is not None else len(order) if new is early else 0
-            while waiting and order[id(waiting[0])] < reached:
-                lost = waiting.pop(0)
-                if lost.text is not None:  # of a picture announced without words there is nothing to write
-                    case.plan.additions.append(unshown(lost, case.turn.platform))
+            _emit_lost(case, waiting, order, piece, early=new is early)
             session = piece.draft.session if piece.draft is not None else case.turn.session
             if case.plan.retraction and piece.draft and piece.draft.token == case.turn.running:
                 _note(case, case.plan.retraction)
@@ -83,6 +86,55 @@ def _emit(case: Case, fresh: list[New]) -> None:
         last = case.plan.additions[-1]
         last.entry = replace(last.entry, turn=case.turn.spare)
         case.plan.early = early.item
+
+
+def _emit_lost(
+    case: Case,
+    waiting: list[Draft],
+    order: dict[int, int],
+    piece: Piece | None,
+    *,
+    early: bool = False,
+    before: float = 0.0,
+) -> str:
+    """Write down what was begun before a message, or a time, and no list has shown: the user said it earlier.
+
+    A turn of another instance only before a younger one that its session, or a copy of it, has
+    shown: that has ended it. Gives the session of the last one, "" where there was none.
+    """
+    session = ""
+    draft = piece.draft if piece is not None else None
+    reached = order.get(id(draft), 0) if draft is not None else len(order) if early else 0
+    theirs = draft.session if draft is not None and draft.foreign else ""
+    for lost in list(waiting):
+        ended = not lost.foreign or (
+            lost.said and bool(theirs) and case.known.reaches(theirs, lost.session, lost.token)
+        )
+        if ended and (order[id(lost)] < reached or (lost.time <= before and not lost.foreign)):
+            waiting.remove(lost)
+            session = lost.session
+            if lost.text is not None:  # of a picture announced without words there is nothing to write
+                case.plan.additions.append(unshown(lost, case.turn.platform))
+    return session
+
+
+def _since(case: Case) -> set[int]:
+    """What a turn of the host's own has brought: no turn that came before it, maybe in a parent, has."""
+    if case.turn.since is None:
+        return set()
+    own = dropwhile(lambda item: item is not case.turn.since, case.items)
+    return {id(item) for item in own}
+
+
+def _orphan(case: Case, fresh: list[New]) -> New | None:
+    """The first new deed of the agent's right behind a summary: what it was asked is in the summary."""
+    first = fresh[0] if fresh and fresh[0].unit is None else None
+    after_gap = False
+    for item in case.items if first is not None else ():
+        after_gap = (after_gap and not item.said) or item.kind == "gap"
+        if first is not None and item is first.item:
+            return first if after_gap else None
+    return None
 
 
 def _note_retraction(case: Case, fresh: list[New]) -> None:
@@ -140,7 +192,7 @@ def _settle_reported(case: Case, item: Item, waiting: list[Draft]) -> None:
     """Drop the reports a host hands to the agent in a row of its own: they are logged as that row."""
     if not item.said or item.kind != "work":
         return
-    for draft in [draft for draft in waiting if draft.aside and _tells_of(item.text, draft)]:
+    for draft in [draft for draft in waiting if _is_aside(draft) and _tells_of(item.text, draft)]:
         waiting.remove(draft)
         case.plan.settled.append(draft.token)
 
@@ -151,9 +203,13 @@ def _add_asides(case: Case, item: Item, waiting: list[Draft]) -> None:
         return
     calls = [other.text for other in case.items if other.kind == "tool" and other.call == item.call]
     whole = "\n".join((*calls, item.text))
-    for draft in [draft for draft in waiting if draft.aside and _tells_of(whole, draft)]:
+    for draft in [draft for draft in waiting if _is_aside(draft) and _tells_of(whole, draft)]:
         waiting.remove(draft)
         case.plan.additions.append(unshown(draft, case.turn.platform))
+
+
+def _is_aside(draft: Draft) -> bool:
+    return draft.aside and not draft.foreign
 
 
 def _tells_of(text: str, draft: Draft) -> bool:
@@ -178,8 +234,10 @@ def _emit_undo(case: Case, fresh: list[New], waiting: list[Draft]) -> None:
     """Note an undo before what the agent does of its own in the list that it has shortened."""
     if not fresh or fresh[0].unit is not None or case.known.last_said(case.turn.session) <= case.plan.reached:
         return
-    while waiting and not (waiting[0].said or waiting[0].aside):
-        case.plan.additions.append(unshown(waiting.pop(0), case.turn.platform))
+    ours = [draft for draft in waiting if not draft.foreign]
+    for draft in takewhile(lambda draft: not (draft.said or draft.aside), ours):
+        waiting.remove(draft)
+        case.plan.additions.append(unshown(draft, case.turn.platform))
 
 
 def _without_nothing(items: Sequence[Item], known: Known, drafts: Sequence[Draft], session: str) -> Sequence[Item]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from .drafts import Draft, Piece, Unit, assign
 from .hosttext import masked_end
+from .known import UNDO_NOTE
 from .pairing import Expected
 from .plan import is_blank, is_worded, new_after
 
@@ -46,7 +47,10 @@ def expected(case: Case, flow: Sequence[Item]) -> Expected:
         return explained(case, new_after(flow, match))
 
     unshown = {draft.canon for draft in case.drafts if draft.record is not None and draft.canon}
-    return Expected(fits, opens, case.known.calls, unshown)
+    retracted = case.known.retracted(case.turn.session)
+    if any(draft.text == UNDO_NOTE and not draft.said for draft in case.drafts) and case.known.records:
+        retracted = case.known.records[-1].id + 1  # its note is still to be logged
+    return Expected(fits, opens, case.known.calls, unshown, retracted)
 
 
 def settle(case: Case, fresh: Sequence[New]) -> None:

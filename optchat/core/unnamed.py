@@ -14,7 +14,7 @@ from .drafts import Piece, Unit
 from .hostlist import STEER, Item
 from .hosttext import without_end
 from .pairing import Match
-from .plan import Bind, Footing, New, new_after
+from .plan import Bind, Footing, New, is_blank, new_after
 from .turns import expected
 
 if TYPE_CHECKING:
@@ -132,7 +132,8 @@ def _anchor(case: Case, flow: Sequence[Item]) -> tuple[int, str] | None:
     if at is None:
         return None
     item, draft = flow[at], case.running
-    if draft.canon != item.canon and not item.parts and _is_older(case, item):
+    joined = is_blank(draft) and item.text.endswith(f"\n\n{draft.text}")
+    if draft.canon != item.canon and not (item.parts or joined) and _is_older(case, item):
         return None
     if draft.text is None:
         return (at, "") if item.parts or case.turn.sure else None
