@@ -97,7 +97,7 @@ def turns_of(
     )
     fitting = [turn for turn in fitting if not turn.undone] or fitting
     fitting = [turn for turn in fitting if not turn.cut] or fitting
-    if len(fitting) > 1 and own is not None:
+    if len(fitting) > 1 and own is not None and all(turn.length for turn in fitting):
         placed = [t for t in fitting if t.length and reader.said_at(t.length - 1) is own]
         # Joined to an older message, it stands in that one's place.
         elsewhere = [turn for turn in fitting if turn not in placed] or fitting

@@ -113,6 +113,7 @@ class Capture:
                 return
         what = told(text)
         if what is None:
+            self._begin_hosts_own(length)
             return
         form, date = canon(what.text), self._date()
         with self._turns_lock:
@@ -151,7 +152,7 @@ class Capture:
         with self._lock:
             items = self._reader.read(messages)
             turn = self._turn_of(items, user_content)
-            if turn is not None:
+            if turn is not None and turn.token:
                 turn.shown = True
             self._take(items, turn, author=author)
             if turn is not None:
@@ -166,6 +167,9 @@ class Capture:
         """The host shows its list at some other moment, perhaps in the middle of a turn, perhaps before it has announced one."""
         with self._lock:
             self._take(self._reader.read(messages), None)
+            with self._turns_lock:
+                for turn in self._turns:
+                    turn.shown = turn.shown or not turn.token
 
     def ended(self, messages: Sequence[object]) -> None:
         """The session may be over, or is being compressed and goes on: no turn is given up yet."""
@@ -244,7 +248,7 @@ class Capture:
 
     def _cut_off(self, length: int) -> None:
         for older in self._turns:
-            older.cut = older.cut or length <= older.length
+            older.cut = older.cut or 0 < length <= older.length
 
     def _put_aside(self, kind: str, text: str, clue: str) -> None:
         """Keep what stands in no list until a list shows where it belongs.
@@ -317,12 +321,10 @@ class Capture:
         """Log what a list has and the log lacks."""
         self._keep_unkept()
         self._write_left()
-        since = self._reader.first_from(turn.length - 1) if turn is not None and not turn.token and turn.length else None
-        began = turn.time if turn is not None and since is not None else 0.0
-        turn = turn if turn is not None and turn.token else None
+        hosts_own, turn = (turn, None) if turn is not None and not turn.token else (None, turn)
         sure, spare, likely = turn is not None, "", False
         token = turn.token if turn is not None else ""
-        if turn is None and since is None:
+        if turn is None and hosts_own is None:
             spare = EARLY + uuid4().hex[:16]
             with self._turns_lock:
                 last = self._turns[-1] if self._turns else None
@@ -333,7 +335,10 @@ class Capture:
             self._refresh()
             drafts = self._open(before=token if sure else "")
             facts = self._facts(token, sure=sure, spare=spare, author=author)
-            facts.since, facts.began = since, began
+            if hosts_own is not None:
+                facts.hosts_own, facts.began = True, hosts_own.time
+                facts.since = self._reader.first_from(hosts_own.length - 1) if hosts_own.length else None
+                facts.unseen = not hosts_own.shown
             facts.rewound = facts.rewound or any(draft.text == UNDO_NOTE and draft.kind == "note" for draft in drafts)
             # A message that ends a list may be one whose turn is not announced yet; one that something follows is the newest turn's.
             facts.likely = likely and (facts.rewound or (bool(items) and (items[-1].steer or not items[-1].said)))
@@ -342,7 +347,8 @@ class Capture:
             plan = reconcile(items, self._known, drafts, facts)
             plan.settled += hosts  # the host has announced as a turn what it marks as its own
             session, mark = self.session, self._mark
-            strange = plan.is_strange or (plan.is_headless and not self._known.shown(session))
+            headless = plan.is_headless and not (facts.hosts_own or self._known.shown(session))
+            strange = plan.is_strange or headless
             if plan.is_strange:
                 # What a copy's list has brought is logged under the ids of the copy.
                 other = reconcile(items, self._known, drafts, replace(facts, elsewhere=True))
@@ -364,7 +370,7 @@ class Capture:
         if plan.early is not None:
             with self._turns_lock:
                 self._early = Early(spare, plan.early.canon, plan.early.parts)
-        if sure:
+        if sure or hosts_own is not None:
             self._rewound = False
         self._ended_with = next((item for item in reversed(items) if not item.steer), None)
 

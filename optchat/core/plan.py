@@ -44,7 +44,8 @@ class Turn:
     ``waiting``: the turns no list of their own has come for. ``seen_to``: the last message that the
     agent's lists have shown so far. ``elsewhere``: its ids may be those of a copy, shown or logged under another session's name.
     ``placed``: turns by the items that are their messages, by identity: the list each began with told its place.
-    ``since``: in a list of a turn of the host's own, the first item that turn has brought; ``began``: when it began, in seconds.
+    ``hosts_own``: the list is of a turn that the host opened by itself; ``since``: the first item that turn has brought; ``began``:
+    when it began, in seconds; ``unseen``: no list has shown any of it before.
     """
 
     session: str
@@ -60,7 +61,9 @@ class Turn:
     seen_to: int = -1
     elsewhere: bool = False
     placed: Mapping[int, str] = field(default_factory=dict)
+    hosts_own: bool = False
     since: Item | None = None
+    unseen: bool = False
     began: float = 0.0
 
 
@@ -184,8 +187,11 @@ class Case:
     def first_open(self, flow: Sequence[Item]) -> int:
         """Where in a list the first message stands that is known to be an open turn's: all from there on is new."""
         tokens = {draft.token for draft in self.drafts if draft.record is None}
-        tokens.discard(self.turn.running)
+        if self.running is not None:
+            tokens.discard(self.running.token)
         places = {item for item, token in self.turn.placed.items() if token in tokens}
+        if self.turn.unseen and self.turn.since is not None:
+            places.add(id(self.turn.since))
         if not places:
             return len(flow)
         return next((at for at, item in enumerate(flow) if id(item) in places), len(flow))
