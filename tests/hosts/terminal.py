@@ -41,6 +41,8 @@ CLEAR_LINE = "\x05\x15"  # to its end, and back to its beginning
 CTRL_C, CTRL_D, CTRL_Q = "\x03", "\x04", "\x11"
 
 
+_HELP = "(?:Type /help|cli.command.type_help)"
+"""Begins the last line about an unknown command: A 0.19 cli.py, process_command; B 0.22 names it where it has no text."""
 _SPINNER = re.compile("[\u2800-\u28ff]")
 
 
@@ -146,12 +148,13 @@ class Terminal:
 
         A command is queued behind a running turn by both hosts (A 0.19 cli.py, handle_enter and
         process_loop; B 0.22 hermes_cli/cli_tui_mixin.py, _tui_handle_enter) and named on the
-        screen when its time has come. This one does nothing.
+        screen when its time has come. This one does nothing. What a host prints it prints with the
+        terminal out of its raw mode, where a Ctrl-D would be lost: so its last line is waited for.
         """
         mark = f"/xyzzy{next(self._marks)}"
         self.type(mark)
         self.until(
-            lambda: re.search(rf"⚙\s+{mark}\b", self.screen.text()),
+            lambda: re.search(rf"⚙\s+{mark}\b.*?{_HELP}", self.screen.text(), re.DOTALL),
             f"the end of what was typed before {mark}",
         )
 
