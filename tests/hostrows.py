@@ -170,8 +170,12 @@ def copied(message: Message, *, named: bool, uids: bool) -> Message:
     return message.copied(without=message.keys() - kept)
 
 
-def flat(text: str | list[dict[str, Any]]) -> str:
-    return text if isinstance(text, str) else "\n".join(part["text"] for part in text if part["type"] == "text")
+def flat(content: Any) -> str:
+    """The words of a content of any shape."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    return "\n".join(part["text"] for part in parts if isinstance(part, dict) and part.get("type") == "text")
 
 
 def as_logged(text: str | list[dict[str, Any]]) -> str:

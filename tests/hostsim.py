@@ -586,6 +586,8 @@ class Agent:
         if not users or not isinstance(users[-1]["content"], str) or SUMMARY[:20] in users[-1]["content"]:
             return
         text = users[-1]["content"]
+        if text.startswith(STEER_B):
+            return  # reloaded by a gateway it counts as a turn, and would be sent again with the host's words
         if not users[-1].said or users[-1].kept is not None or (self.world.named and not text.strip()):
             return  # what the host wrote is not the user's to send again; host B sends no blank message again
         self._cut(1)

@@ -216,6 +216,8 @@ class Capture:
         finally:
             turns = [draft.token for draft in self._drafts if draft.session == parent]
             turns.append(self._known.last_turn(parent))
+            last = self._known.last_said(parent)
+            turns += [record.turn for record in self._known.unshown(parent) if record.id > last]
             self._keep(lambda: self._store.fork(child, parent, turns, whole=whole))
 
     def _go_to(self, session: str, *, goes_on: bool) -> None:
@@ -354,7 +356,9 @@ class Capture:
                 other = reconcile(items, self._known, drafts, replace(facts, elsewhere=True))
                 plan = other if len(other.strangers) < len(plan.strangers) else plan
                 strange = plan.is_strange
-            origin = self._origin_of(items, plan, facts, drafts) if strange else None
+            # A list shown before anything was begun here may be of the session that was left.
+            idle = not (strange or self._turns) and bool(self._left and plan.additions)
+            origin = self._origin_of(items, plan, facts, drafts, whole=idle) if strange or idle else None
             if origin is not None and origin.copy is not None:
                 fork = origin.copy
                 self._store.fork(fork.child, fork.parent, [*fork.turns], whole=False, at=fork.at)
@@ -383,13 +387,15 @@ class Capture:
             self._seen_to = next(found, self._seen_to)
         return self._seen_to
 
-    def _origin_of(self, items: Sequence[Item], plan: Plan, facts: Turn, drafts: Sequence[Draft]) -> Origin | None:
+    def _origin_of(self, items: Sequence[Item], plan: Plan, facts: Turn, drafts: Sequence[Draft], *, whole: bool) -> Origin | None:
         """Which other session a list comes from, of those that hold what nobody has announced."""
         uids = [addition.entry.uid for addition in plan.additions if addition.entry.uid]
         texts = [entry.text for entry in plan.strangers]
         found = self._store.sessions_with(uids, [*texts[:_ASKED_FOR], *texts[-_ASKED_FOR:]])
         candidates = dict.fromkeys([*reversed(self._left), *self._parents(), *found])
-        return find_origin(self._store, items, plan, facts, drafts, candidates=candidates)
+        if whole:
+            candidates = dict.fromkeys(reversed(self._left))
+        return find_origin(self._store, items, plan, facts, drafts, candidates=candidates, whole=whole)
 
     def _parents(self) -> Iterator[str]:
         """The sessions the host says this one came from, the nearest first."""

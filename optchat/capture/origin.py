@@ -57,14 +57,18 @@ def find_origin(
     drafts: Sequence[Draft],
     *,
     candidates: Iterable[str],
+    whole: bool = False,
 ) -> Origin | None:
     """Origin of ``items``, of which ``plan`` would log words that no turn explains; None: its own.
 
-    ``candidates``: sessions to compare with, the likeliest first.
+    ``candidates``: sessions to compare with, the likeliest first. ``whole``: only one that explains
+    all of the list is looked for, as its words are no reason to.
     """
     here = store.news(turn.session, None)
     first = _first_of(turn.session, here)
     best: Origin | None = None
+    own: Origin | None = None
+    left = len(plan.additions) + 1
     best_fit = (-len(items) - 1, MATCHED_LEAST - 1)  # strangers it leaves, less is better; what it explains
     names = list(dict.fromkeys(name for name in candidates if name != turn.session))
     tried = 0
@@ -78,24 +82,28 @@ def find_origin(
         # What went on from there is as likely: a compression may have taken the words along.
         further = [fork.child for fork in there.forks if fork.child != turn.session]
         names += [child for child in further if child not in names]
-        if not turn.sure and (found := _as_its_own(items, name, there, turn)) is not None:
-            return Origin(name, there.mark, found)
-        if _first_of(name, there) == first:
-            continue  # the shown session is where that one began
+        is_here = turn.sure or turn.hosts_own  # the list is of a turn of the shown session's
+        found = None if is_here else _as_its_own(items, name, there, turn)
+        if found is not None and len(found.additions) < (1 if whole else left):
+            own, left = Origin(name, there.mark, found), len(found.additions)
+            if not left:
+                return own
+        if own is not None or whole or _first_of(name, there) == first:
+            continue  # the list is another's altogether, or the shown session is where that one began
         fork = Fork(first, name, -1, frozenset(d.token for d in there.drafts if d.session == name))
         if not _begins_there(items, [*here.messages, *there.messages], [*drafts, *there.drafts]):
             continue
-        found, sure = _as_copy(items, turn, drafts, fork=fork, read=(here, there))
-        common = len(plan.additions) - len(found.additions) + MATCHED_LEAST * sure
-        sure = sure or not found.strangers
-        if found.reached < 0 and not sure:
+        copied, sure = _as_copy(items, turn, drafts, fork=fork, read=(here, there))
+        common = len(plan.additions) - len(copied.additions) + MATCHED_LEAST * sure
+        sure = sure or not copied.strangers
+        if copied.reached < 0 and not sure:
             continue
         least = 0 if sure and best is None else MATCHED_LEAST - 1
-        fit = (-len(found.strangers), common)
-        if _adds_less(found, plan) and common > least and fit > best_fit:
-            reached = max([found.reached, *(bind.id for bind in found.binds)])
+        fit = (-len(copied.strangers), common)
+        if _adds_less(copied, plan) and common > least and fit > best_fit:
+            reached = max([copied.reached, *(bind.id for bind in copied.binds)])
             best, best_fit = Origin(name, there.mark, copy=_up_to(reached, fork, there)), fit
-    return best
+    return own or best
 
 
 def _as_its_own(items: Sequence[Item], name: str, there: News, turn: Turn) -> Plan | None:

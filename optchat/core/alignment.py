@@ -69,6 +69,15 @@ def align(
     return Pairing(items, records, expected).match()
 
 
+def explained_by(items: Sequence[Item], records: Sequence[Record], *, cut: bool) -> list[tuple[int, int]]:
+    """Item and record of a list that is, as a whole, a part of the records; empty where it is none."""
+    if not items or not records:
+        return []
+    runs, known = _runs(items), _runs(records)
+    end = _within(runs, known, cut=cut)
+    return _pairs(runs, known[:end], len(items)) if end is not None else []
+
+
 def _runs(sequence: Sequence[Item | Record]) -> list[_Run]:
     runs: list[_Run] = []
     open_run: _Run | None = None
@@ -202,7 +211,8 @@ def _after_own(items: Sequence[Item], records: Sequence[Record], own: int, *, su
         return None
     if not _is_own(items[at], records, own, sure=sure):
         return None
-    inner = Pairing(items[at + 1 :], records[own + 1 :], Expected()).match(begun=True)
+    # In its own list a turn's first reply is no other one in new words.
+    inner = Pairing(items[at + 1 :], records[own + 1 :], Expected()).match(begun=not sure)
     pairs = [(at, own), *((at + 1 + k, own + 1 + n) for k, n in inner.pairs)]
     # What it has brought so far would stand behind it: not so in a list where it was sent again.
     brought = own + 1 >= len(records) or records[own + 1].said or bool(inner.pairs)

@@ -196,6 +196,11 @@ class Known:
             self._forks[fork.child] = fork
             self._views.clear()
 
+    def gained(self, session: str, key: str, *, unseen_by: str) -> bool:
+        """Whether a session has a message of a key that one which began as its copy does not see."""
+        seen = {record.id for record in self.shown(unseen_by) if record.key == key}
+        return any(r.session == session and r.key == key and r.id not in seen for r in self.records)
+
     def unshown(self, session: str) -> list[Record]:
         """Records of turns no list has shown yet that this session's lists may show. Not to be changed."""
         return self._view(session).unshown

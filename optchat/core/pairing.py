@@ -79,6 +79,7 @@ class Pairing:
             later = self._later(end, found) | crossing
             found = self._paired(end)
             found.later = later
+            found.missing = self._missing(found)
             if (shorter := self._without_opening(end, found)) is not None and self.expected.explained(shorter):
                 return shorter
             if any(at > end for at in later):
@@ -277,14 +278,17 @@ class Pairing:
         at, here = match.old, match.pairs[-1][1] + 1 if match.pairs else 0
         while at < len(items) and here < len(records) and not items[at].said and not records[here].said:
             item, record = items[at], records[here]
-            if item.kind != record.kind or item.call or record.id < self.expected.retracted:
+            if item.kind != record.kind or item.call:
+                break
+            text = item.text.strip()
+            longer = item.kind == "talk" and len(text) > record.size and text[record.size] == "\n"
+            longer = longer and key_of("talk", text[: record.size]) == record.key
+            if record.id < self.expected.retracted and not longer:
                 break  # what was taken back stands in no list: another reply here is a new one
             match.pairs.append((at, here))
             at, here = at + 1, here + 1
             match.old = at
-            text = item.text.strip()
-            longer = item.kind == "talk" and len(text) > record.size and text[record.size] == "\n"
-            if longer and key_of("talk", text[: record.size]) == record.key:
+            if longer:
                 match.rest = text[record.size :].strip()
                 if any(other.key == key_of("talk", match.rest) for other in records[here : here + 2]):
                     match.rest = ""  # joined to the next reply, where the host has dropped an empty row

@@ -130,7 +130,7 @@ class New:
     """An item that is not in the log, or what it has gained: in the user's role, ``unit``; of the agent, ``text``.
 
     ``session``: where it was said, if that is known by what stands before it. ``edited``: it has
-    other words in the place of a logged message.
+    other words in the place of a logged message. ``missing``: it stands among what is logged.
     """
 
     item: Item
@@ -139,6 +139,7 @@ class New:
     unit: Unit | None = None
     session: str = ""
     edited: bool = False
+    missing: bool = False
 
     @classmethod
     def whole(cls, item: Item, *, named: bool = False) -> New:
@@ -238,7 +239,7 @@ def new_after(flow: Sequence[Item], match: Match) -> list[New]:
     head = [New.gain(flow[match.old - 1], match.rest)] if match.rest and match.old else []
     missing = [New.whole(flow[at]) for at in sorted(match.missing)]
     for one in missing:
-        one.edited = one.unit is not None
+        one.edited, one.missing = one.unit is not None, True
     new = (item for at, item in enumerate(flow[match.old :], match.old) if at not in match.later)
     return missing + head + [New.whole(item) for item in new]
 

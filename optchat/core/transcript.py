@@ -60,6 +60,7 @@ def _emit(case: Case, fresh: list[New]) -> None:
     _emit_undo(case, fresh, waiting)
     orphan = _orphan(case, fresh)
     hosts_own = _since(case)
+    elsewhere: set[str] = set()
     for at, new in enumerate(fresh):
         if new is not early and _is_wordless(new):
             continue
@@ -70,7 +71,10 @@ def _emit(case: Case, fresh: list[New]) -> None:
             elif new is orphan:
                 further = (p for other in fresh[at:] if other.unit for p in other.unit.pieces or ())
                 session = _emit_lost(case, waiting, order, next(further, None)) or session
-            _add(case, new, case.turn.session if id(new.item) in hosts_own else new.session or session)
+            where = case.turn.session if id(new.item) in hosts_own else new.session or session
+            if where != case.turn.session and _is_logged_there(case, new.item, where, elsewhere):
+                continue
+            _add(case, new, where)
             _add_asides(case, new.item, waiting)
             continue
         pieces = new.unit.pieces or []
@@ -116,6 +120,17 @@ def _emit_lost(
             if lost.text is not None:  # of a picture announced without words there is nothing to write
                 case.plan.additions.append(unshown(lost, case.turn.platform))
     return session
+
+
+def _is_logged_there(case: Case, item: Item, session: str, calls: set[str]) -> bool:
+    """Whether a deed was logged late in the session this one is a copy of, after the copy was made.
+
+    ``calls``: the calls that were found to be, for their results.
+    """
+    if item.kind == "tool" and case.known.gained(session, item.key, unseen_by=case.turn.session):
+        calls.add(item.call)
+        return True
+    return item.kind == "echo" and item.call in calls
 
 
 def _since(case: Case) -> set[int]:

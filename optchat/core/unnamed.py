@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from .alignment import align
+from .alignment import align, explained_by
 from .drafts import Piece, Unit
 from .hostlist import STEER, Item
 from .hosttext import without_end
@@ -57,10 +57,30 @@ def _after_known(case: Case, flow: list[Item], records: Sequence[Record], *, cut
     flow = [item for item in flow if not item.again]
     own = None if case.own is None else next((at for at in range(len(records) - 1, -1, -1) if records[at] is case.own), None)
     old, rest = _parted(case, flow)
+    if (shown := _shown_after_all(case, old, records, cut=cut)) is not None:
+        return rest, shown, flow
     match = align(old, records, expected(case, old), cut=cut, own=own, sure=case.turn.sure)
     case.plan.firm = match.firm
     _go_on_in(case, records, match)
-    return [*new_after(old, match), *rest], match, flow
+    new = new_after(old, match)
+    _place_missing(new, old, records, match)
+    return [*new, *rest], match, flow
+
+
+def _shown_after_all(case: Case, items: Sequence[Item], records: Sequence[Record], *, cut: bool) -> Match | None:
+    """The match of a list that shows just what is logged, turns among it that no list had shown."""
+    late = case.known.unshown(case.turn.session)
+    if not late or explained_by(items, records, cut=cut):
+        return None
+    both = sorted([*records, *late], key=lambda record: record.id)
+    pairs = explained_by(items, both, cut=cut)
+    shown = [both[here] for _, here in pairs if not both[here].shown]
+    if not shown:
+        return None
+    case.plan.binds += [Bind(record.id) for record in shown]
+    place = {record.id: at for at, record in enumerate(records)}
+    pairs = [(at, place[both[here].id]) for at, here in pairs if both[here].shown]
+    return Match(old=len(items), pairs=pairs)
 
 
 def _with_own(case: Case, flow: list[Item], records: Sequence[Record], anchor: tuple[int, str], *, cut: bool) -> _Read:
@@ -85,7 +105,9 @@ def _with_own(case: Case, flow: list[Item], records: Sequence[Record], anchor: t
     own_unit = Unit(own_canon, pieces=[Piece(case.running, own_canon)])
     own_new = New(flow[at], names=(flow[at].uid,), unit=own_unit)
     rest = [New.whole(item) for item in flow[at + 1 :] if not item.again]
-    return [*new_after(old, match), *between, own_new, *rest], match, before
+    new = new_after(old, match)
+    _place_missing(new, old, records, match)
+    return [*new, *between, own_new, *rest], match, before
 
 
 def _parted(case: Case, flow: list[Item]) -> tuple[list[Item], list[New]]:
@@ -120,6 +142,17 @@ def _go_on_in(case: Case, records: Sequence[Record], match: Match) -> None:
         answered = records[last].kind == "talk"
         case.session = case.turn.session if answered else records[last].session
         case.tail = [record for record in records[last + 1 :] if record.said]
+
+
+def _place_missing(fresh: list[New], flow: list[Item], records: Sequence[Record], match: Match) -> None:
+    """Say of what is missing among logged messages where it was said: where what stands before it was."""
+    missing = {id(new.item): new for new in fresh if new.missing and new.unit is None}
+    here, session = dict(match.pairs), ""
+    for at, item in enumerate(flow if missing else ()):
+        if at in here:
+            session = records[here[at]].session
+        elif id(item) in missing:
+            missing[id(item)].session = session
 
 
 def _anchor(case: Case, flow: Sequence[Item]) -> tuple[int, str] | None:
