@@ -41,6 +41,8 @@ _TURNS_KEPT: Final = 64
 """The newest turns begun that are remembered here; the disk knows all that are open."""
 _ASKED_FOR: Final = 32
 """Messages at either end of a list whose words are looked up to find out where it comes from."""
+_PARTS_ASKED_FOR: Final = 8
+"""Paragraphs of a message that may be messages joined."""
 _LEFT_KEPT: Final = 8
 """Sessions an agent has left that are remembered, the last ones."""
 _CONTINUES: Final = ("compression", "branch", "")
@@ -358,6 +360,8 @@ class Capture:
                 strange = plan.is_strange
             # A list shown before anything was begun here may be of the session that was left.
             idle = not (strange or self._turns) and bool(self._left and plan.additions)
+            # A message that ends a list and comes from a database is hardly about to be announced.
+            idle = idle or (plan.early is not None and bool(plan.early.stamp) and not strange)
             origin = self._origin_of(items, plan, facts, drafts, whole=idle) if strange or idle else None
             if origin is not None and origin.copy is not None:
                 fork = origin.copy
@@ -390,11 +394,10 @@ class Capture:
     def _origin_of(self, items: Sequence[Item], plan: Plan, facts: Turn, drafts: Sequence[Draft], *, whole: bool) -> Origin | None:
         """Which other session a list comes from, of those that hold what nobody has announced."""
         uids = [addition.entry.uid for addition in plan.additions if addition.entry.uid]
-        texts = [entry.text for entry in plan.strangers]
+        early = [plan.early.text] if plan.early is not None else []
+        texts = [form for text in (*(e.text for e in plan.strangers), *early) for form in _forms(text)]
         found = self._store.sessions_with(uids, [*texts[:_ASKED_FOR], *texts[-_ASKED_FOR:]])
         candidates = dict.fromkeys([*reversed(self._left), *self._parents(), *found])
-        if whole:
-            candidates = dict.fromkeys(reversed(self._left))
         return find_origin(self._store, items, plan, facts, drafts, candidates=candidates, whole=whole)
 
     def _parents(self) -> Iterator[str]:
@@ -522,3 +525,9 @@ class Capture:
 
     def _date(self) -> str:
         return self._store.now().isoformat(timespec="milliseconds")
+
+
+def _forms(text: str) -> list[str]:
+    """A message, and what a host may have joined it of."""
+    parts = canon(text).split("\n\n")
+    return [text, *parts[:_PARTS_ASKED_FOR]] if len(parts) > 1 else [text]

@@ -84,7 +84,9 @@ def find_origin(
         names += [child for child in further if child not in names]
         is_here = turn.sure or turn.hosts_own  # the list is of a turn of the shown session's
         found = None if is_here else _as_its_own(items, name, there, turn)
-        if found is not None and len(found.additions) < (1 if whole else left):
+        if found is not None and whole and not all(addition.entry.turn for addition in found.additions):
+            found = None
+        if found is not None and (len(found.additions) < left or (whole and own is None)):
             own, left = Origin(name, there.mark, found), len(found.additions)
             if not left:
                 return own

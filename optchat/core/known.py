@@ -197,9 +197,10 @@ class Known:
             self._views.clear()
 
     def gained(self, session: str, key: str, *, unseen_by: str) -> bool:
-        """Whether a session has a message of a key that one which began as its copy does not see."""
+        """Whether a session has a message of a key, and only one, that one which began as its copy does not see."""
         seen = {record.id for record in self.shown(unseen_by) if record.key == key}
-        return any(r.session == session and r.key == key and r.id not in seen for r in self.records)
+        here = [r.id for r in self.records if r.session == session and r.key == key]
+        return len(here) == 1 and here[0] not in seen
 
     def unshown(self, session: str) -> list[Record]:
         """Records of turns no list has shown yet that this session's lists may show. Not to be changed."""

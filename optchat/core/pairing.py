@@ -78,6 +78,7 @@ class Pairing:
         if end < len(self.items):
             later = self._later(end, found) | crossing
             found = self._paired(end)
+            later = later or self._rest_of_log(end, found)
             found.later = later
             found.missing = self._missing(found)
             if (shorter := self._without_opening(end, found)) is not None and self.expected.explained(shorter):
@@ -124,6 +125,7 @@ class Pairing:
         That is where a list first showed them late; their place must not make them new.
         """
         known: set[int] = set()
+        known.update(at for at, item in enumerate(self.items) if at not in paired and self._is_all_known(item))
         for at, here in self._sure(len(self.items)):
             item, reached = self.items[at], here
             if at in paired or item.key not in self.spots or (item.said and self.expected.opens(item)):
@@ -139,6 +141,16 @@ class Pairing:
                 known.add(k)
         return frozenset(known)
 
+    def _is_all_known(self, item: Item) -> bool:
+        """Whether a joined message is made of logged ones, each of which is logged once."""
+        if not item.said or item.key in self.spots or "\n\n" not in item.canon or self.expected.opens(item):
+            return False
+        parts, start = item.canon.split("\n\n"), 0
+        for end in range(1, len(parts) + 1):
+            spots = self.spots.get("said|" + "\n\n".join(parts[start:end]), ())
+            start = end if len(spots) == 1 else start
+        return start == len(parts)
+
     def _later(self, end: int, found: Match) -> frozenset[int]:
         """Known items behind a call that is not logged, from a message of the user's on that is known for certain.
 
@@ -151,6 +163,18 @@ class Pairing:
         if start is None:
             return frozenset()
         return frozenset(at for at, _ in found.pairs if at >= start)
+
+    def _rest_of_log(self, end: int, found: Match) -> frozenset[int]:
+        """Items behind a call that is not logged, from a message of the user's on, that are all the log has left.
+
+        A request that broke off and was sent again in the same words: its deeds come back in front.
+        """
+        rest = self.records[found.pairs[-1][1] + 1 if found.pairs else 0 :]
+        start = len(self.items) - len(rest)
+        if not rest or start <= end or not self.items[start].said or self.expected.opens(self.items[start]):
+            return frozenset()
+        same = all(item.key == record.key for item, record in zip(self.items[start:], rest, strict=True))
+        return frozenset(range(start, len(self.items))) if same else frozenset()
 
     def _is_elsewhere(self, item: Item) -> bool:
         """Whether a call is logged in a session that this one does not see."""

@@ -127,10 +127,12 @@ def _is_logged_there(case: Case, item: Item, session: str, calls: set[str]) -> b
 
     ``calls``: the calls that were found to be, for their results.
     """
-    if item.kind == "tool" and case.known.gained(session, item.key, unseen_by=case.turn.session):
+    if item.kind == "echo":
+        return item.call in calls
+    if case.known.gained(session, item.key, unseen_by=case.turn.session):
         calls.add(item.call)
         return True
-    return item.kind == "echo" and item.call in calls
+    return False
 
 
 def _since(case: Case) -> set[int]:

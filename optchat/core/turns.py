@@ -115,7 +115,10 @@ def _mark_ahead(case: Case, fresh: Sequence[New]) -> None:
             new.unit.token = case.turn.placed.get(id(new.item), "")
     last = fresh[-1] if fresh else None
     if case.turn.spare and last is not None and last.unit is not None and last.item is case.items[-1]:
-        last.unit.ahead = not case.is_saved(last.item)  # a host announces a turn before it saves its message
+        # A host announces a turn before it saves its message. One that is open in the session this
+        # is a copy of is that one, whenever the copy was made.
+        along = any(d.session != case.turn.session and d.canon == last.unit.canon for d in case.drafts if d.record is None)
+        last.unit.ahead = not (case.is_saved(last.item) or along)
 
 
 def _blank_joined(case: Case, last: New | None) -> list[Piece]:
