@@ -150,6 +150,7 @@ class World:
         self.parents: dict[str, str] = {}
         self.renamed: dict[str, str] = {}
         self.branches: dict[str, bool] = {}
+        self.untold: set[str] = set()
         self.count = 0
         self.sessions = 0
         self.masks = 0
@@ -219,12 +220,25 @@ class World:
             self.rows[child].append(stored(made, self.clock()))
         return child
 
-    def leave_traceless(self, session: str) -> None:
-        """Nothing links a copy that no hook tells to a session of which it shows but white space: their order is not known."""
+    def leave_untold(self, session: str) -> bool:
+        """A session is left for a copy that no hook tells; whether the copy shows a word of it.
+
+        Nothing links one to a session of which it shows but white space: what came first is not known.
+        """
         rows = (row.message for row in self.rows[session] if row.active)
-        if not any(flat(message["content"] or "").strip() or message.get("tool_calls") for message in rows):
-            for said in self.truth:
-                said.loose = said.loose or said.session == session
+        shows = any(flat(message["content"]).strip() or message.get("tool_calls") for message in rows)
+        if shows:
+            self.untold.add(session)
+        else:
+            self.lose_trace(session)
+        return shows
+
+    def lose_trace(self, session: str) -> None:
+        """No list has shown what is not logged of a session, or of a copy of it, and now none may do so in time."""
+        logged = {(m.session, normal("steer" if m.tool == "steer" else m.kind, m.text)) for m in self.store.log}
+        for said in self.truth:
+            if said.session == session and (session, normal(said.kind, said.text)) not in logged:
+                said.loose = True
 
     def compress(self, session: str, *, rotate: bool) -> str:
         """A compressor without memory makes a head, a summary and a tail of what the database holds; no hook tells.
@@ -586,8 +600,8 @@ class Agent:
         if not users or not isinstance(users[-1]["content"], str) or SUMMARY[:20] in users[-1]["content"]:
             return
         text = users[-1]["content"]
-        if text.startswith(STEER_B):
-            return  # reloaded by a gateway it counts as a turn, and would be sent again with the host's words
+        if text.startswith(STEER_B) or RECOVERY in text:
+            return  # reloaded by a gateway a steer counts as a turn; both would be sent again with the host's words
         if not users[-1].said or users[-1].kept is not None or (self.world.named and not text.strip()):
             return  # what the host wrote is not the user's to send again; host B sends no blank message again
         self._cut(1)
@@ -604,6 +618,8 @@ class Agent:
         if not users:
             return False
         self.live = self.live[: users[-min(turns, len(users))]]
+        if (parent := self.world.parents.get(self.session)) in self.world.untold:
+            self.world.lose_trace(parent)
         if self.world.named:
             self.last = self.live  # B 0.22.2, hermes_cli/cli_session_mixin.py, _publish_truncated_history; A does not
         return True
@@ -637,6 +653,8 @@ class Agent:
         self.flush()
         old = self.session
         self._keep()
+        if (parent := self.world.parents.get(old)) in self.world.untold:
+            self.world.lose_trace(parent)
         self.session, self.live = session, self.world.load(session, joined=joined)
         self.capture.switched(session, parent=old, reset=False, reason="resume")
 

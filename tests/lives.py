@@ -235,8 +235,11 @@ class Life:
         session = self.agent.session
         self.left.append(session)
         self.agent.vanish()
-        self.world.leave_traceless(session)
-        self.start(self.world.copy(session, uids=uids), joined, gateway)
+        shows = self.world.leave_untold(session)
+        copy = self.world.copy(session, uids=uids)
+        if not shows:
+            self.world.families[copy] = self.world.sessions
+        self.start(copy, joined, gateway)
 
     def compressed(self, rotate: bool, joined: bool, gateway: bool) -> None:
         """A compression that no hook tells."""

@@ -71,6 +71,7 @@ def find_origin(
     left = len(plan.additions) + 1
     best_fit = (-len(items) - 1, MATCHED_LEAST - 1)  # strangers it leaves, less is better; what it explains
     names = list(dict.fromkeys(name for name in candidates if name != turn.session))
+    is_here = turn.sure or turn.hosts_own or (turn.likely and _ends_with_running(items, turn, drafts))
     tried = 0
     while tried < min(len(names), TRIED_MOST):
         name, tried = names[tried], tried + 1
@@ -82,7 +83,6 @@ def find_origin(
         # What went on from there is as likely: a compression may have taken the words along.
         further = [fork.child for fork in there.forks if fork.child != turn.session]
         names += [child for child in further if child not in names]
-        is_here = turn.sure or turn.hosts_own  # the list is of a turn of the shown session's
         found = None if is_here else _as_its_own(items, name, there, turn)
         if found is not None and whole and not all(addition.entry.turn for addition in found.additions):
             found = None
@@ -106,6 +106,13 @@ def find_origin(
             reached = max([copied.reached, *(bind.id for bind in copied.binds)])
             best, best_fit = Origin(name, there.mark, copy=_up_to(reached, fork, there)), fit
     return own or best
+
+
+def _ends_with_running(items: Sequence[Item], turn: Turn, drafts: Sequence[Draft]) -> bool:
+    """Whether the user's last words in a list are those of the turn that runs: then it is of the shown session."""
+    own = next((draft for draft in drafts if draft.token == turn.running), None)
+    last = next((item for item in reversed(items) if item.said and not item.steer), None)
+    return own is not None and last is not None and own.text is not None and last.canon == own.canon
 
 
 def _as_its_own(items: Sequence[Item], name: str, there: News, turn: Turn) -> Plan | None:

@@ -59,13 +59,22 @@ def align(
         return match
     runs, known = _runs(items), _runs(records)
     if (end := _within(runs, known, cut=cut)) is not None:
-        return Match(old=len(items), pairs=_pairs(runs, known[:end], len(items)))
+        whole = Match(old=len(items), pairs=_pairs(runs, known[:end], len(items)))
+        taken_back = records[known[end - 1].end - 1].id < expected.retracted < records[-1].id
+        if not taken_back and (not cut or end == len(known)):
+            return whole
+        # The user took all this back and went on, or the list is but the end of a longer one: what
+        # was said last explains it as well, and is the likelier.
+    else:
+        whole = None
     for tried, (match, last) in enumerate(_ends(items, runs, known, cut=cut)):
         if expected.explained(match) and not _repeats(items[match.old :], items, records):
             match.pairs = _pairs(runs[: last + 1], known, match.old)
             return match
         if tried > _ENDS_MAX:
             break
+    if whole is not None:
+        return whole
     return Pairing(items, records, expected).match()
 
 
@@ -76,6 +85,26 @@ def explained_by(items: Sequence[Item], records: Sequence[Record], *, cut: bool)
     runs, known = _runs(items), _runs(records)
     end = _within(runs, known, cut=cut)
     return _pairs(runs, known[:end], len(items)) if end is not None else []
+
+
+def with_insertion(items: Sequence[Item], records: Sequence[Record]) -> tuple[list[tuple[int, int]], range]:
+    """Item and record of a list that is all of the records and, in one place between them, deeds of the agent's; and those.
+
+    Nothing where the list is no such one. A turn that broke off before any hook showed what it did comes back from a
+    database so, when younger turns are logged already.
+    """
+    nothing: list[tuple[int, int]] = []
+    more = len(items) - len(records)
+    if more <= 0:
+        return nothing, range(0)
+    first = next((at for at, record in enumerate(records) if record.key != items[at].key), len(records))
+    same = 0
+    while same < len(records) - first and records[-1 - same].key == items[-1 - same].key:
+        same += 1
+    new = range(first, first + more)
+    if not first or not same or first + same < len(records) or any(items[at].said for at in new) or not items[new.stop].said:
+        return nothing, range(0)
+    return [*((at, at) for at in range(first)), *((at + more, at) for at in range(first, len(records)))], new
 
 
 def _runs(sequence: Sequence[Item | Record]) -> list[_Run]:

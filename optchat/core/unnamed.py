@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from .alignment import align, explained_by
+from .alignment import align, explained_by, with_insertion
 from .drafts import Piece, Unit
 from .hostlist import STEER, Item
 from .hosttext import without_end
@@ -58,7 +58,9 @@ def _after_known(case: Case, flow: list[Item], records: Sequence[Record], *, cut
     own = None if case.own is None else next((at for at in range(len(records) - 1, -1, -1) if records[at] is case.own), None)
     old, rest = _parted(case, flow)
     if (shown := _shown_after_all(case, old, records, cut=cut)) is not None:
-        return rest, shown, flow
+        new = new_after(old, shown)
+        _place_missing(new, old, records, shown)
+        return [*new, *rest], shown, flow
     match = align(old, records, expected(case, old), cut=cut, own=own, sure=case.turn.sure)
     case.plan.firm = match.firm
     _go_on_in(case, records, match)
@@ -68,19 +70,24 @@ def _after_known(case: Case, flow: list[Item], records: Sequence[Record], *, cut
 
 
 def _shown_after_all(case: Case, items: Sequence[Item], records: Sequence[Record], *, cut: bool) -> Match | None:
-    """The match of a list that shows just what is logged, turns among it that no list had shown."""
-    late = case.known.unshown(case.turn.session)
-    if not late or explained_by(items, records, cut=cut):
+    """The match of a list that shows just what is logged, turns among it that no list had shown.
+
+    And what the agent did in one that broke off, in its place.
+    """
+    if explained_by(items, records, cut=cut):
         return None
+    late = case.known.unshown(case.turn.session)
     both = sorted([*records, *late], key=lambda record: record.id)
     pairs = explained_by(items, both, cut=cut)
-    shown = [both[here] for _, here in pairs if not both[here].shown]
-    if not shown:
+    missing: Sequence[int] = ()
+    if not any(not both[here].shown for _, here in pairs):
+        pairs, missing = ([], ()) if cut else with_insertion(items, both)
+    if not pairs:
         return None
-    case.plan.binds += [Bind(record.id) for record in shown]
+    case.plan.binds += [Bind(both[here].id) for _, here in pairs if not both[here].shown]
     place = {record.id: at for at, record in enumerate(records)}
     pairs = [(at, place[both[here].id]) for at, here in pairs if both[here].shown]
-    return Match(old=len(items), pairs=pairs)
+    return Match(old=len(items), pairs=pairs, missing=frozenset(missing))
 
 
 def _with_own(case: Case, flow: list[Item], records: Sequence[Record], anchor: tuple[int, str], *, cut: bool) -> _Read:
