@@ -29,7 +29,7 @@ class Begun:
     ``token``: empty for a turn of the host's own, of which nobody said a word. ``shown``: its own
     list is here; ``over``: and is logged; ``undone``: the user has taken turns back since.
     ``length``: messages of the list it began with, its own included; 0 where that was not shown, or
-    is no more so. ``cut``: a later turn began without it.
+    is no more so. ``message``: its own, as the host holds it. ``cut``: a later turn began without it.
     """
 
     token: str
@@ -40,6 +40,7 @@ class Begun:
     over: bool = False
     undone: bool = False
     length: int = 0
+    message: object = None
     cut: bool = False
 
 
@@ -54,6 +55,18 @@ class Early:
     def is_it(self, form: str) -> bool:
         """Whether a turn announced with this text is its turn."""
         return form == self.canon or (self.parts and not form) or alike(form, self.canon)
+
+
+def placed(turns: Sequence[Begun], reader: Reader) -> list[tuple[Item, Begun]]:
+    """The turns whose own messages stand in the list that was read last where they stood at first.
+
+    Where the host shows its own objects, those must be: it joins messages, and another one may
+    then stand there.
+    """
+    own = [turn for turn in turns if turn.token and turn.length]
+    same = [turn for turn in own if reader.is_at(turn.message, turn.length - 1)]
+    found = ((reader.said_at(turn.length - 1), turn) for turn in same or own)
+    return [(item, turn) for item, turn in found if item is not None]
 
 
 def is_its(message: object, turn: Begun) -> bool:
@@ -98,10 +111,10 @@ def turns_of(
     fitting = [turn for turn in fitting if not turn.undone] or fitting
     fitting = [turn for turn in fitting if not turn.cut] or fitting
     if len(fitting) > 1 and own is not None and all(turn.length for turn in fitting):
-        placed = [t for t in fitting if t.length and reader.said_at(t.length - 1) is own]
+        here = [turn for item, turn in placed(fitting, reader) if item is own]
         # Joined to an older message, it stands in that one's place.
-        elsewhere = [turn for turn in fitting if turn not in placed] or fitting
-        fitting = placed[-1:] if placed and own.canon == placed[-1].canon else elsewhere
+        elsewhere = [turn for turn in fitting if turn not in here] or fitting
+        fitting = here[-1:] if here and own.canon == here[-1].canon else elsewhere
     if len(fitting) < 2 or own is None or not own.stamp:
         return fitting
     if all(own.canon == turn.canon for turn in fitting):  # a joined one is as old as its first part

@@ -20,12 +20,12 @@ from ..core.known import UNDO_NOTE, Known
 from ..core.reader import Reader
 from ..core.records import clean
 from ..core.transcript import EARLY, Addition, Footing, Plan, Turn, reconcile, unshown
-from .begun import Begun, Early, hosts_own, is_its, turns_of
-from .origin import find_origin
+from .begun import Begun, Early, hosts_own, is_its, placed, turns_of
+from .origin import candidates, find_origin
 from .store import Batch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from ..core.hostlist import Item
     from ..core.records import Entry
@@ -39,10 +39,6 @@ _RETRIES_MAX: Final = 20
 """Times a batch is tried anew because other processes have written into its session meanwhile; the list is compared again each time."""
 _TURNS_KEPT: Final = 64
 """The newest turns begun that are remembered here; the disk knows all that are open."""
-_ASKED_FOR: Final = 32
-"""Messages at either end of a list whose words are looked up to find out where it comes from."""
-_PARTS_ASKED_FOR: Final = 8
-"""Paragraphs of a message that may be messages joined."""
 _LEFT_KEPT: Final = 8
 """Sessions an agent has left that are remembered, the last ones."""
 _CONTINUES: Final = ("compression", "branch", "")
@@ -125,7 +121,7 @@ class Capture:
             self._early = None
             turn = Begun(token, form, not text, seconds(date))
             if length and is_its(last, turn):
-                turn.length = length
+                turn.length, turn.message = length, last
                 # A host that sends a message again cuts the old one off its list. A list with these
                 # words is then the new turn's, and only this tells it from one whose list is late.
                 self._cut_off(length)
@@ -348,21 +344,9 @@ class Capture:
             facts.likely = likely and (facts.rewound or (bool(items) and (items[-1].steer or not items[-1].said)))
             hosts = [d.token for d in drafts if d.said and d.kind == "user" and d.canon in marked]
             drafts = [draft for draft in drafts if draft.token not in hosts]
-            plan = reconcile(items, self._known, drafts, facts)
+            plan, origin = self._planned(items, drafts, facts)
             plan.settled += hosts  # the host has announced as a turn what it marks as its own
             session, mark = self.session, self._mark
-            headless = plan.is_headless and not (facts.hosts_own or self._known.shown(session))
-            strange = plan.is_strange or headless
-            if plan.is_strange:
-                # What a copy's list has brought is logged under the ids of the copy.
-                other = reconcile(items, self._known, drafts, replace(facts, elsewhere=True))
-                plan = other if len(other.strangers) < len(plan.strangers) else plan
-                strange = plan.is_strange
-            # A list shown before anything was begun here may be of the session that was left.
-            idle = not (strange or self._turns) and bool(self._left and plan.additions)
-            # A message that ends a list and comes from a database is hardly about to be announced.
-            idle = idle or (plan.early is not None and bool(plan.early.stamp) and not strange)
-            origin = self._origin_of(items, plan, facts, drafts, whole=idle) if strange or idle else None
             if origin is not None and origin.copy is not None:
                 fork = origin.copy
                 self._store.fork(fork.child, fork.parent, [*fork.turns], whole=False, at=fork.at)
@@ -382,6 +366,24 @@ class Capture:
             self._rewound = False
         self._ended_with = next((item for item in reversed(items) if not item.steer), None)
 
+    def _planned(self, items: Sequence[Item], drafts: Sequence[Draft], facts: Turn) -> tuple[Plan, Origin | None]:
+        """The plan for a list; and where it comes from, if that is another session."""
+        plan = reconcile(items, self._known, drafts, facts)
+        strange = plan.is_headless and not (facts.hosts_own or self._known.shown(self.session))
+        if plan.is_strange:
+            # What a copy's list has brought is logged under the ids of the copy.
+            other = reconcile(items, self._known, drafts, replace(facts, elsewhere=True))
+            plan = other if len(other.strangers) < len(plan.strangers) else plan
+            strange = plan.is_strange
+        # A list shown before anything was begun here may be of the session that was left, and a
+        # message that comes from a database is hardly about to be announced.
+        idle = bool(self._left and plan.additions) and not self._turns
+        idle = idle or (plan.early is not None and bool(plan.early.stamp))
+        if not (strange or idle):
+            return plan, None
+        names = candidates(self._store, plan, self.session, left=self._left, parent_of=self._parent_of)
+        return plan, find_origin(self._store, items, plan, facts, drafts, names=names, whole=not strange)
+
     def _last_shown(self) -> int:
         """The last logged message that this agent's lists have shown; -1 for none."""
         last, self._ended_with = self._ended_with, None
@@ -391,27 +393,10 @@ class Capture:
             self._seen_to = next(found, self._seen_to)
         return self._seen_to
 
-    def _origin_of(self, items: Sequence[Item], plan: Plan, facts: Turn, drafts: Sequence[Draft], *, whole: bool) -> Origin | None:
-        """Which other session a list comes from, of those that hold what nobody has announced."""
-        uids = [addition.entry.uid for addition in plan.additions if addition.entry.uid]
-        early = [plan.early.text] if plan.early is not None else []
-        texts = [form for text in (*(e.text for e in plan.strangers), *early) for form in _forms(text)]
-        found = self._store.sessions_with(uids, [*texts[:_ASKED_FOR], *texts[-_ASKED_FOR:]])
-        candidates = dict.fromkeys([*reversed(self._left), *self._parents(), *found])
-        return find_origin(self._store, items, plan, facts, drafts, candidates=candidates, whole=whole)
-
-    def _parents(self) -> Iterator[str]:
-        """The sessions the host says this one came from, the nearest first."""
-        session, seen = self.session, {self.session}
-        while (session := self._parent_of(session)) and session not in seen:
-            seen.add(session)
-            yield session
-
     def _facts(self, token: str, *, sure: bool, spare: str = "", author: str = "") -> Turn:
         with self._turns_lock:
             begun = [turn for turn in self._turns if turn.token]
-            places = ((self._reader.said_at(turn.length - 1), turn) for turn in begun if turn.length)
-            placed = {id(item): turn.token for item, turn in places if item is not None and item.canon == turn.canon}
+            places = {id(item): turn.token for item, turn in placed(begun, self._reader) if item.canon == turn.canon}
             waiting = frozenset(turn.token for turn in begun if not (turn.over or turn.undone or turn.cut) and turn.token != token)
         return Turn(
             self.session,
@@ -424,7 +409,7 @@ class Capture:
             waiting=waiting,
             footing=self._footing,
             seen_to=self._last_shown(),
-            placed=placed,
+            placed=places,
         )
 
     def _open(self, before: str = "") -> list[Draft]:
@@ -525,9 +510,3 @@ class Capture:
 
     def _date(self) -> str:
         return self._store.now().isoformat(timespec="milliseconds")
-
-
-def _forms(text: str) -> list[str]:
-    """A message, and what a host may have joined it of."""
-    parts = canon(text).split("\n\n")
-    return [text, *parts[:_PARTS_ASKED_FOR]] if len(parts) > 1 else [text]

@@ -19,7 +19,7 @@ from ..core.known import Fork, Known
 from ..core.transcript import Plan, Turn, reconcile
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from ..core.drafts import Draft
     from ..core.hostlist import Item
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 
 TRIED_MOST: Final = 8
 """Sessions compared with one list: each may have to be read whole."""
+_ASKED_FOR: Final = 32
+"""Messages at either end of a list whose words are looked up to find out where it comes from."""
+_PARTS_ASKED_FOR: Final = 8
+"""Paragraphs of a message that may be messages joined."""
 _SAID: Final = ("user", "work", "note")
 """Kinds that a row in the user's role may be logged as."""
 MATCHED_LEAST: Final = 2
@@ -49,6 +53,40 @@ class Origin:
     copy: Fork | None = None
 
 
+def candidates(
+    store: CaptureStore,
+    plan: Plan,
+    session: str,
+    *,
+    left: Sequence[str],
+    parent_of: Callable[[str], str],
+) -> list[str]:
+    """Sessions that may hold what nobody has announced, the likeliest first.
+
+    Those the agent has ``left``, those the host says the session came from, and those that hold the
+    same ids or words.
+    """
+    uids = [addition.entry.uid for addition in plan.additions if addition.entry.uid]
+    early = [plan.early.text] if plan.early is not None else []
+    texts = [form for text in (*(e.text for e in plan.strangers), *early) for form in _forms(text)]
+    found = store.sessions_with(uids, [*texts[:_ASKED_FOR], *texts[-_ASKED_FOR:]])
+    return list(dict.fromkeys([*reversed(left), *_parents(session, parent_of), *found]))
+
+
+def _parents(session: str, parent_of: Callable[[str], str]) -> Iterator[str]:
+    """The sessions the host says one came from, the nearest first."""
+    seen = {session}
+    while (session := parent_of(session)) and session not in seen:
+        seen.add(session)
+        yield session
+
+
+def _forms(text: str) -> list[str]:
+    """A message, and what a host may have joined it of."""
+    parts = canon(text).split("\n\n")
+    return [text, *parts[:_PARTS_ASKED_FOR]] if len(parts) > 1 else [text]
+
+
 def find_origin(
     store: CaptureStore,
     items: Sequence[Item],
@@ -56,12 +94,12 @@ def find_origin(
     turn: Turn,
     drafts: Sequence[Draft],
     *,
-    candidates: Iterable[str],
+    names: Iterable[str],
     whole: bool = False,
 ) -> Origin | None:
     """Origin of ``items``, of which ``plan`` would log words that no turn explains; None: its own.
 
-    ``candidates``: sessions to compare with, the likeliest first. ``whole``: only one that explains
+    ``names``: sessions to compare with, the likeliest first. ``whole``: only one that explains
     all of the list is looked for, as its words are no reason to.
     """
     here = store.news(turn.session, None)
@@ -70,7 +108,7 @@ def find_origin(
     own: Origin | None = None
     left = len(plan.additions) + 1
     best_fit = (-len(items) - 1, MATCHED_LEAST - 1)  # strangers it leaves, less is better; what it explains
-    names = list(dict.fromkeys(name for name in candidates if name != turn.session))
+    names = list(dict.fromkeys(name for name in names if name != turn.session))
     is_here = turn.sure or turn.hosts_own or (turn.likely and _ends_with_running(items, turn, drafts))
     tried = 0
     while tried < min(len(names), TRIED_MOST):

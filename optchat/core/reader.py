@@ -29,10 +29,12 @@ class Reader:
         self._lists: list[tuple[int, str, tuple[Any, ...]]] = []
         self._parts: list[list[Item]] = []
         self._items: list[Item] = []
+        self._given: list[Any] = []
 
     def read(self, given: object) -> list[Item]:
         """The items of a whole list, in order. The result is the reader's own: it is good until the next call, and not to be changed."""
         messages = list(given) if isinstance(given, (list, tuple)) else []  # a copy: a host's own list may grow while it is read
+        self._given = messages
         changed = self._changed(messages)
         if changed == range(len(self._seen), len(messages)) and len(messages) >= len(self._seen):
             self._append(messages)
@@ -58,6 +60,10 @@ class Reader:
         """What the user said in the message at a place in the list that was read last."""
         parts = self._parts[at] if at < len(self._parts) else ()
         return next((item for item in parts if item.said and not item.steer), None)
+
+    def is_at(self, message: object, at: int) -> bool:
+        """Whether the list that was read last holds this very object at a place."""
+        return at < len(self._given) and self._given[at] is message
 
     def first_from(self, at: int) -> Item | None:
         """The first item of the messages from a place on in the list that was read last."""

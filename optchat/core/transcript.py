@@ -24,7 +24,7 @@ from .turns import settle
 from .unnamed import fresh_unnamed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from .drafts import Draft, Piece
     from .hostlist import Item
@@ -66,30 +66,40 @@ def _emit(case: Case, fresh: list[New]) -> None:
             continue
         _settle_reported(case, new.item, waiting)
         if new.unit is None:
+            where = new.session or session
             if id(new.item) in hosts_own:
                 _emit_lost(case, waiting, order, None, before=case.turn.began)
+                where = case.turn.session
             elif new is orphan:
-                further = (p for other in fresh[at:] if other.unit for p in other.unit.pieces or ())
-                session = _emit_lost(case, waiting, order, next(further, None)) or session
-            where = case.turn.session if id(new.item) in hosts_own else new.session or session
-            if where != case.turn.session and _is_logged_there(case, new.item, where, elsewhere):
-                continue
-            _add(case, new, where)
-            _add_asides(case, new.item, waiting)
+                where = session = _emit_lost(case, waiting, order, _first_piece(fresh[at:])) or where
+            if where == case.turn.session or not _is_logged_there(case, new.item, where, elsewhere):
+                _add(case, new, where)
+                _add_asides(case, new.item, waiting)
             continue
-        pieces = new.unit.pieces or []
-        if new.edited:
-            _note(case, EDIT_NOTE)
-        for piece, name in zip(pieces, _shared_out(new.names, len(pieces)), strict=True):
-            _emit_lost(case, waiting, order, piece, early=new is early)
-            session = piece.draft.session if piece.draft is not None else case.turn.session
-            if case.plan.retraction and piece.draft and piece.draft.token == case.turn.running:
-                _note(case, case.plan.retraction)
-            _say(case, new.item, piece, name, session, alone=len(pieces) == 1)
+        session = _emit_said(case, new, waiting, order, early=new is early) or session
     if early is not None:
         last = case.plan.additions[-1]
         last.entry = replace(last.entry, turn=case.turn.spare)
         case.plan.early = early.item
+
+
+def _emit_said(case: Case, new: New, waiting: list[Draft], order: dict[int, int], *, early: bool) -> str:
+    """Log a message of the user's, or each of those the host has joined; where the last was said, and what it brings is."""
+    session = ""
+    pieces = (new.unit.pieces if new.unit is not None else None) or []
+    if new.edited:
+        _note(case, EDIT_NOTE)
+    for piece, name in zip(pieces, _shared_out(new.names, len(pieces)), strict=True):
+        _emit_lost(case, waiting, order, piece, early=early)
+        session = piece.draft.session if piece.draft is not None else case.turn.session
+        if case.plan.retraction and piece.draft and piece.draft.token == case.turn.running:
+            _note(case, case.plan.retraction)
+        _say(case, new.item, piece, name, session, alone=len(pieces) == 1)
+    return session
+
+
+def _first_piece(fresh: Iterable[New]) -> Piece | None:
+    return next((piece for new in fresh if new.unit for piece in new.unit.pieces or ()), None)
 
 
 def _emit_lost(

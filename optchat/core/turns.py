@@ -100,6 +100,8 @@ def _newest_last(case: Case, units: Sequence[Unit]) -> bool:
     if draft is None or not units or case.turn.sure or case.running is not None:
         return False
     last = units[-1]
+    if any(unit.token == draft.token for unit in units[:-1]):
+        return False
     fits = last.parts if draft.text is None else last.canon == draft.canon
     fits = fits and last.token in ("", draft.token)
     before = case.drafts[: next(k for k, other in enumerate(case.drafts) if other is draft)]
