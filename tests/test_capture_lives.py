@@ -61,10 +61,10 @@ def judgements(flavour, count, *, faults, alike, old):
 @pytest.mark.parametrize("faults", [False, True], ids=["undisturbed", "with breaks"])
 @pytest.mark.parametrize("flavour", ["A", "B"])
 def test_a_life_is_logged_once_and_in_order(flavour, faults, old):
-    """All but two of a hundred, of which law 11 says which; ``scripts/bench_lives.py`` plays more."""
+    """All; with breaks but two of a hundred, law 11 says which. ``scripts/bench_lives.py`` plays more."""
     found = judgements(flavour, 100, faults=faults, alike=False, old=old)
 
-    assert sum(not verdict.exact for verdict in found) <= 2
+    assert sum(not verdict.exact for verdict in found) <= (2 if faults else 0)
 
 
 @pytest.mark.parametrize("faults", [False, True], ids=["undisturbed", "with breaks"])
@@ -80,7 +80,7 @@ def test_a_plain_life_is_logged_once_and_in_order(flavour, faults, seed):
 
 
 @OLD
-@pytest.mark.parametrize(("flavour", "faults", "most"), [("A", False, 4), ("A", True, 14), ("B", False, 2), ("B", True, 4)])
+@pytest.mark.parametrize(("flavour", "faults", "most"), [("A", False, 0), ("A", True, 7), ("B", False, 0), ("B", True, 2)])
 def test_alike_texts_are_told_apart_but_in_few_lives(flavour, faults, most, old):
     found = judgements(flavour, 100, faults=faults, alike=True, old=old)
 

@@ -11,7 +11,7 @@ family holds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from ..core.hosttext import alike, canon, has_mask
@@ -163,7 +163,13 @@ def _as_its_own(items: Sequence[Item], name: str, there: News, turn: Turn) -> Pl
     turns = {draft.token for draft in drafts}
     begun = any(addition.entry.turn in turns for addition in plan.additions)
     explained = plan.reached >= 0 or begun or bool(plan.binds)
-    return plan if explained and not plan.strangers else None
+    if not explained or plan.strangers:
+        return None
+    if any(bind.uid for bind in plan.binds):
+        # Its ids are those of a copy: the session's own list has others for what is logged by this.
+        for addition in plan.additions:
+            addition.entry = replace(addition.entry, uid="")
+    return plan
 
 
 def _as_copy(

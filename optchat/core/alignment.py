@@ -59,7 +59,7 @@ def align(
         return match
     runs, known = _runs(items), _runs(records)
     if (end := _within(runs, known, cut=cut)) is not None:
-        whole = Match(old=len(items), pairs=_pairs(runs, known[:end], len(items)))
+        whole = Match(old=len(items), pairs=_pairs(items, records, runs, known[:end], len(items)))
         taken_back = records[known[end - 1].end - 1].id < expected.retracted < records[-1].id
         if not taken_back and (not cut or end == len(known)):
             return whole
@@ -69,7 +69,7 @@ def align(
         whole = None
     for tried, (match, last) in enumerate(_ends(items, runs, known, cut=cut)):
         if expected.explained(match) and not _repeats(items[match.old :], items, records):
-            match.pairs = _pairs(runs[: last + 1], known, match.old)
+            match.pairs = _pairs(items, records, runs[: last + 1], known, match.old)
             return match
         if tried > _ENDS_MAX:
             break
@@ -84,7 +84,7 @@ def explained_by(items: Sequence[Item], records: Sequence[Record], *, cut: bool)
         return []
     runs, known = _runs(items), _runs(records)
     end = _within(runs, known, cut=cut)
-    return _pairs(runs, known[:end], len(items)) if end is not None else []
+    return _pairs(items, records, runs, known[:end], len(items)) if end is not None else []
 
 
 def with_insertion(items: Sequence[Item], records: Sequence[Record]) -> tuple[list[tuple[int, int]], range]:
@@ -222,15 +222,34 @@ def _begins(run: _Run, known: _Run, *, cut: bool) -> bool:
     return cut and run.said and known.said and bool(without_end(known.canon, run.canon))
 
 
-def _pairs(runs: list[_Run], known: list[_Run], old: int) -> list[tuple[int, int]]:
-    """Item and record of runs that end together, of the first ``old`` items."""
+def _pairs(items: Sequence[Item], records: Sequence[Record], runs: list[_Run], known: list[_Run], old: int) -> list[tuple[int, int]]:
+    """Item and record of runs that end together, of the first ``old`` items.
+
+    What a host has joined goes by the last message in it.
+    """
     pairs: list[tuple[int, int]] = []
-    for run, record in zip(runs, known[len(known) - len(runs) :], strict=True):
-        # From the end: what a host has joined goes by the last message in it.
-        end = min(run.end, old)  # behind it stands what is new, in the last run
-        both = zip(range(end - 1, run.first - 1, -1), range(record.end - 1, record.first - 1, -1), strict=False)
-        pairs += reversed(list(both))
+    for run, other in zip(runs, known[len(known) - len(runs) :], strict=True):
+        here, both = other.end - 1, list[tuple[int, int]]()
+        for at in range(min(run.end, old) - 1, run.first - 1, -1):  # behind it stands what is new
+            if here < other.first:
+                break
+            both.append((at, here))
+            here -= _joined_in(items[at], records[other.first : here + 1])
+        pairs += reversed(both)
     return pairs
+
+
+def _joined_in(item: Item, records: Sequence[Record]) -> int:
+    """How many of the last records an item is joined of; 1 where that does not show."""
+    if item.said and "\n\n" in item.canon:
+        whole = ""
+        for count, record in enumerate(reversed(records), 1):
+            whole = joined(record.canon, whole)
+            if whole == item.canon:
+                return count
+            if len(whole) > len(item.canon):
+                break
+    return 1
 
 
 def _after_own(items: Sequence[Item], records: Sequence[Record], own: int, *, sure: bool) -> Match | None:

@@ -86,7 +86,7 @@ class Pairing:
             if any(at > end for at in later):
                 return found
         else:
-            found.later = crossing
+            found.later = crossing | self._overtaken(found)
             found.missing = self._missing(found)
         return self._changed(found) if found.pairs or begun else found
 
@@ -175,6 +175,17 @@ class Pairing:
             return frozenset()
         same = all(item.key == record.key for item, record in zip(self.items[start:], rest, strict=True))
         return frozenset(range(start, len(self.items))) if same else frozenset()
+
+    def _overtaken(self, found: Match) -> frozenset[int]:
+        """Items behind all that have a pair whose records stand before those: deeds that were logged late have overtaken them."""
+        rest = range(found.old, len(self.items))
+        if not found.pairs or not rest or not self.items[rest[0]].said or self.expected.opens(self.items[rest[0]]):
+            return frozenset()
+        paired = {here for _, here in found.pairs}
+        last = found.pairs[-1][1]
+        free = (r for at, r in enumerate(self.records[:last]) if at not in paired and r.id > self.expected.retracted)
+        known = all(any(self.items[at].key == record.key for record in free) for at in rest)
+        return frozenset(rest) if known and self.items[found.pairs[-1][0]].call else frozenset()
 
     def _is_elsewhere(self, item: Item) -> bool:
         """Whether a call is logged in a session that this one does not see."""
