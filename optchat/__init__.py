@@ -1,8 +1,11 @@
-"""optchat: endless memory for an AI agent. This package is also the plugin directory of a Hermes memory provider.
+"""optchat: endless memory for an AI agent.
 
-Holds ``register``, which the host calls for every agent it builds, and the public names, each loaded when first asked for. Imports
-nothing but the standard library while it is being loaded: the host hides a provider whose import fails, and then nobody could
-install what it lacks. (The host finds us by the words MemoryProvider and register_memory_provider near the top of this file.)
+This package is also the plugin directory of a Hermes memory provider.
+
+Holds ``register``, which the host calls for every agent it builds, and the public names, each
+loaded when first asked for. Imports nothing but the standard library while it is being loaded: the
+host hides a provider whose import fails, and then nobody could install what it lacks. (The host
+finds us by the words MemoryProvider and register_memory_provider near the top of this file.)
 """
 
 from __future__ import annotations
@@ -18,7 +21,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Entry", "Memory", "OptchatError", "Settings", "register"]
 
-_HOMES = {"Entry": ".core.records", "Memory": ".memory", "OptchatError": ".core.errors", "Settings": ".core.settings"}
+_HOMES = {
+    "Entry": ".core.records",
+    "Memory": ".memory",
+    "OptchatError": ".core.errors",
+    "Settings": ".core.settings",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -32,18 +40,23 @@ def __dir__() -> list[str]:
 
 
 def register(ctx: Any) -> None:
-    """Give the host a provider, and where it can be told of one, the name of the task our model calls run under."""
+    """Give the host a provider, and where it can be told of one, the name of the task our model
+    calls run under.
+    """
     from .hermes import lists
     from .hermes.model import TASK, TIMEOUT_S
     from .hermes.provider import OptchatProvider
 
     ctx.register_memory_provider(OptchatProvider())
     lists.follow(ctx)
-    # Host 0.19 hands over a context without this method, and an AttributeError here would cost it the provider.
+    # Host 0.19 hands over a context without this method, and an AttributeError here would cost it
+    # the provider.
     if hasattr(ctx, "register_auxiliary_task"):
         ctx.register_auxiliary_task(
             TASK,
             display_name="optchat memory lines",
-            description="writes the one-line summaries of past messages; a small, cheap model is enough",
+            description=(
+                "writes the one-line summaries of past messages; a small, cheap model is enough"
+            ),
             defaults={"timeout": TIMEOUT_S},
         )

@@ -1,7 +1,11 @@
-"""The command line: ``optchat …``, ``python -m optchat …`` and, in a Hermes with this plugin active, ``hermes optchat …``.
+"""The command line.
 
-Holds the parser, the choice of the memory directory and the last resort for errors; what a command does is in ``commands/``, which
-is imported when one is run, because the host executes this file at load and a missing package must not break that.
+``optchat …``, ``python -m optchat …`` and, in a Hermes with this plugin active, ``hermes optchat
+…``.
+
+Holds the parser, the choice of the memory directory and the last resort for errors; what a command
+does is in ``commands/``, which is imported when one is run, because the host executes this file at
+load and a missing package must not break that.
 """
 
 from __future__ import annotations
@@ -23,13 +27,18 @@ if TYPE_CHECKING:
     from .compaction.calls import Model
     from .memory import Memory
 
-DESCRIPTION = "Endless memory for Hermes Agent: every message kept word for word, one fixed-budget view of all of it."
+DESCRIPTION = (
+    "Endless memory for Hermes Agent: every message kept word for word, one fixed-budget view of "
+    "all of it."
+)
 
 EXIT_ERROR = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
-"""What a shell reports for a program ended by SIGPIPE, as every other one is under ``optchat view | head -1``."""
+"""What a shell reports for a program ended by SIGPIPE, as every other one is under ``optchat view |
+head -1``.
+"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,9 +58,15 @@ def register_cli(parser: argparse.ArgumentParser) -> None:
 
     def command(name: str, text: str, *, facts: bool = False) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
-        added.add_argument("--home", metavar="DIR", help="Hermes home; the memory is DIR/optchat (default: $HERMES_HOME, else ~/.hermes)")
+        added.add_argument(
+            "--home",
+            metavar="DIR",
+            help="Hermes home; the memory is DIR/optchat (default: $HERMES_HOME, else ~/.hermes)",
+        )
         if facts:
-            added.add_argument("--json", action="store_true", help="print the facts as one JSON object")
+            added.add_argument(
+                "--json", action="store_true", help="print the facts as one JSON object"
+            )
         return added
 
     command("status", "what the memory holds, and what to do if something is wrong", facts=True)
@@ -59,16 +74,37 @@ def register_cli(parser: argparse.ArgumentParser) -> None:
         "--query", metavar="Q", default="", help="also show the lines this question points to"
     )
     zoom = command("zoom", "open a line of the view: the two lines under it, or the message itself")
-    zoom.add_argument("address", metavar="ID+N", help="as it stands before the | of a line; ID alone is the message itself")
-    zoom.add_argument("--page", metavar="P", default="1", help="page of a long message (default: 1)")
-    command("date", "when a message was said, by whom and in which session", facts=True).add_argument("address", metavar="ID")
+    zoom.add_argument(
+        "address",
+        metavar="ID+N",
+        help="as it stands before the | of a line; ID alone is the message itself",
+    )
+    zoom.add_argument(
+        "--page", metavar="P", default="1", help="page of a long message (default: 1)"
+    )
+    command(
+        "date", "when a message was said, by whom and in which session", facts=True
+    ).add_argument("address", metavar="ID")
     search = command("search", "find messages by their words, best first", facts=True)
     search.add_argument("query", metavar="QUERY", nargs="+")
-    search.add_argument("--limit", type=_positive, default=20, metavar="N", help="most hits to print (default: 20)")
+    search.add_argument(
+        "--limit", type=_positive, default=20, metavar="N", help="most hits to print (default: 20)"
+    )
     search.add_argument("--newest", action="store_true", help="newest first instead of best first")
-    taken = command("import", "take in a JSONL file, a Hermes state.db or an OptMem LOG.txt; twice adds nothing", facts=True)
+    taken = command(
+        "import",
+        "take in a JSONL file, a Hermes state.db or an OptMem LOG.txt; twice adds nothing",
+        facts=True,
+    )
     taken.add_argument("file", metavar="FILE")
-    command("compact", "build all lines that are not built yet, now; inside Hermes with its model, where one is to write", facts=True)
+    command(
+        "compact",
+        (
+            "build all lines that are not built yet, now; inside Hermes with its model, where "
+            "one is to write"
+        ),
+        facts=True,
+    )
     command("check", "read everything and report damage", facts=True)
     copies = command("copies", "name what was logged twice, hide it or bring it back", facts=True)
     which = copies.add_mutually_exclusive_group()
@@ -77,19 +113,22 @@ def register_cli(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--show", metavar="A-B", help="bring these messages back")
     force = "hide these messages as long as they repeat earlier words"
     copies.add_argument("--force", action="store_true", help=force)
-    redacted = command("redact", "take the words of a message out of the memory for good", facts=True)
+    redacted = command(
+        "redact", "take the words of a message out of the memory for good", facts=True
+    )
     redacted.add_argument("address", metavar="ID")
     redacted.add_argument("--yes", action="store_true", help="do not ask")
     demo = command("demo", "show on a sample conversation what this is")
-    demo.add_argument("--keep", action="store_true", help="keep the sample memory to look around in it")
+    demo.add_argument(
+        "--keep", action="store_true", help="keep the sample memory to look around in it"
+    )
 
 
 def optchat_command(args: argparse.Namespace) -> int:
     """Run a command inside Hermes, which has parsed it and calls this by its name; its exit status.
 
-    Raises:
-        SystemExit: it is not 0. Older hosts drop what a command returns, and a script would go on after one that failed.
-
+    Raises: SystemExit: it is not 0. Older hosts drop what a command returns, and a script would go
+    on after one that failed.
     """
     args.in_hermes = True
     if status := _run(args):
@@ -98,10 +137,14 @@ def optchat_command(args: argparse.Namespace) -> int:
 
 
 def _run(args: argparse.Namespace) -> int:
-    """Run the command that was parsed; its exit status. Prints one line for whatever goes wrong, never a traceback."""
+    """Run the command that was parsed; its exit status.
+
+    Prints one line for whatever goes wrong, never a traceback.
+    """
     _accept_any_text(sys.stdout)
     _accept_any_text(sys.stderr)
-    # What the memory logs it also returns, and it is shown from there: without a handler Python would print it a second time.
+    # What the memory logs it also returns, and it is shown from there: without a handler Python
+    # would print it a second time.
     logging.getLogger(__package__).addHandler(logging.NullHandler())
     try:
         action = ACTIONS.get(getattr(args, "optchat_action", None) or "")
@@ -110,7 +153,8 @@ def _run(args: argparse.Namespace) -> int:
             return EXIT_USAGE
         status = action(args)
         if sys.stdout is not None:
-            # Here, where it can still be reported: at interpreter exit a full disk would print a traceback.
+            # Here, where it can still be reported: at interpreter exit a full disk would print a
+            # traceback.
             sys.stdout.flush()
     except BrokenPipeError:
         _drop_stdout()
@@ -126,29 +170,44 @@ def _run(args: argparse.Namespace) -> int:
 def _report(error: Exception) -> int:
     if os.environ.get("OPTCHAT_DEBUG"):
         raise error
-    if isinstance(error, ModuleNotFoundError) and error.name and not error.name.startswith(__package__ or "optchat"):
+    if (
+        isinstance(error, ModuleNotFoundError)
+        and error.name
+        and not error.name.startswith(__package__ or "optchat")
+    ):
         package = error.name.partition(".")[0]
-        _complain(f"{package} is not installed for {sys.executable}. Run: {sys.executable} -m pip install {package}")
+        _complain(
+            f"{package} is not installed for {sys.executable}. Run: {sys.executable} -m pip "
+            f"install {package}"
+        )
     elif isinstance(error, OSError) and not hasattr(error, "hint"):
         where = f" ({error.filename})" if error.filename else ""
-        _complain(f"{error.strerror or error}{where}. Check the path, its permissions and the free space")
+        _complain(
+            f"{error.strerror or error}{where}. Check the path, its permissions and the free space"
+        )
         _drop_stdout_if_dead()
     elif hasattr(error, "hint"):
         _complain(str(error))
     else:
-        _complain(f"unexpected {type(error).__name__}: {error}. Set OPTCHAT_DEBUG=1 to see where, and please report it")
+        _complain(
+            f"unexpected {type(error).__name__}: {error}. Set OPTCHAT_DEBUG=1 to see where, "
+            "and please report it"
+        )
     return EXIT_ERROR
 
 
 def _complain(text: str) -> None:
     """One line on stderr, whatever line breaks the text has."""
-    # With a full disk or a closed terminal there is nowhere left to say it; the exit status still does.
+    # With a full disk or a closed terminal there is nowhere left to say it; the exit status still
+    # does.
     with contextlib.suppress(OSError, ValueError):
         print(f"optchat: {' '.join(text.split())}", file=sys.stderr)
 
 
 def _accept_any_text(stream: Any) -> None:
-    """Without this a Chinese line on a cp1252 or ASCII terminal ends the command with a UnicodeEncodeError."""
+    """Without this a Chinese line on a cp1252 or ASCII terminal ends the command with a
+    UnicodeEncodeError.
+    """
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="replace")
 
@@ -161,7 +220,10 @@ def _drop_stdout_if_dead() -> None:
 
 
 def _drop_stdout() -> None:
-    """Send what is still buffered nowhere: else the interpreter tries again at exit and prints a traceback."""
+    """Send what is still buffered nowhere.
+
+    Else the interpreter tries again at exit and prints a traceback.
+    """
     with contextlib.suppress(OSError, ValueError, AttributeError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
@@ -169,14 +231,18 @@ def _drop_stdout() -> None:
 
 
 def _positive(text: str) -> int:
-    # What int() takes beyond this, "1_0" or " 7", nobody means; and its own complaint would name this function.
+    # What int() takes beyond this, "1_0" or " 7", nobody means; and its own complaint would name
+    # this function.
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a number from 1 on, not {text!r}")
     return int(text)
 
 
 def _program(args: argparse.Namespace) -> str:
-    """What the user types before a command. Advice that names a program this shell does not know would be none."""
+    """What the user types before a command.
+
+    Advice that names a program this shell does not know would be none.
+    """
     if getattr(args, "in_hermes", False):
         return "hermes optchat"
     as_module = Path(sys.argv[0]).parts[-2:] == (__package__, "__main__.py")
@@ -195,17 +261,32 @@ def home_of(args: argparse.Namespace) -> Path:
 
 
 def _open(args: argparse.Namespace, *, bars: Bars, create: bool = False) -> Memory:
-    """The memory of this home. Only ``create`` makes one: a typing mistake in --home must not open a second, empty memory."""
+    """The memory of this home.
+
+    Only ``create`` makes one: a typing mistake in --home must not open a second, empty memory.
+    """
     from .core.errors import StoreError
 
     home = home_of(args)
     root = home / "optchat"
-    named = args.home or os.environ.get("HERMES_HOME")  # the default one needs no spelling, so it is made where it is missing
+    named = args.home or os.environ.get(
+        "HERMES_HOME"
+    )  # the default one needs no spelling, so it is made where it is missing
     if create and named and not home.is_dir():
-        raise StoreError("there is no such Hermes home", path=home, hint=f"Run: mkdir -p '{home}', or name another with --home")
+        raise StoreError(
+            "there is no such Hermes home",
+            path=home,
+            hint=f"Run: mkdir -p '{home}', or name another with --home",
+        )
     if not create and not (root / "main").is_dir():
-        start = f"It begins with the first message in Hermes, or with: {_typed(args)('import FILE')}"
-        raise StoreError(f"there is no memory in {home} yet", path=home, hint=f"{start}. To see one: {_program(args)} demo")
+        start = (
+            f"It begins with the first message in Hermes, or with: {_typed(args)('import FILE')}"
+        )
+        raise StoreError(
+            f"there is no memory in {home} yet",
+            path=home,
+            hint=f"{start}. To see one: {_program(args)} demo",
+        )
     from .memory import Memory
 
     memory = Memory.open(root, compact=False, progress=bars, model=_model(args, root))
@@ -216,7 +297,10 @@ def _open(args: argparse.Namespace, *, bars: Bars, create: bool = False) -> Memo
 
 
 def _model(args: argparse.Namespace, root: Path) -> Model | None:
-    """The host's model, for what builds or counts its lines. Outside of the host there is none, also where one is named in there."""
+    """The host's model, for what builds or counts its lines.
+
+    Outside of the host there is none, also where one is named in there.
+    """
     if not getattr(args, "in_hermes", False) or args.optchat_action not in ("compact", "status"):
         return None
     from .hermes.calling import model_of
@@ -285,7 +369,10 @@ def _search(args: argparse.Namespace) -> int:
         hits = memory.search(query, limit=args.limit, newest=args.newest)
         behind = memory.status()["full_text_behind"]
     if behind:
-        _complain(f"{behind:,} of the newest messages cannot be found yet. To make them searchable: {_typed(args)('compact')}")
+        _complain(
+            f"{behind:,} of the newest messages cannot be found yet. To make them "
+            f"searchable: {_typed(args)('compact')}"
+        )
     _facts(args, hits_facts(query, hits), hits_text(query, hits))
     return 0
 
@@ -353,7 +440,9 @@ def _redact(args: argparse.Namespace) -> int:
         address = _address(args.address)
         if not args.yes:
             place = parse_address(address, total=memory.status()["messages"])
-            if place.level == 0 and not is_yes(_answer(question(memory.message(place.index), place.index))):
+            if place.level == 0 and not is_yes(
+                _answer(question(memory.message(place.index), place.index))
+            ):
                 _complain("nothing was changed. To redact without being asked: --yes")
                 return EXIT_ERROR
         facts = memory.redact(address)
@@ -362,7 +451,10 @@ def _redact(args: argparse.Namespace) -> int:
 
 
 def _answer(question: str) -> str:
-    """What the user answers; nothing where there is nobody to ask. On stderr, because stdout may be read by a program."""
+    """What the user answers; nothing where there is nobody to ask.
+
+    On stderr, because stdout may be read by a program.
+    """
     print(question, end="", file=sys.stderr, flush=True)
     answer = sys.stdin.readline() if sys.stdin is not None else ""
     if not answer.endswith("\n"):
@@ -373,7 +465,12 @@ def _answer(question: str) -> str:
 def _demo(args: argparse.Namespace) -> int:
     from .commands.demo import run_demo
 
-    return run_demo(Path(args.home).expanduser() if args.home else None, keep=args.keep, out=print, program=_program(args))
+    return run_demo(
+        Path(args.home).expanduser() if args.home else None,
+        keep=args.keep,
+        out=print,
+        program=_program(args),
+    )
 
 
 ACTIONS: dict[str, Callable[[argparse.Namespace], int]] = {

@@ -1,7 +1,8 @@
 """The settings as fields of the Hermes dashboard, and as questions of its setup.
 
-Holds names, labels and defaults as plain data: the dashboard runs this file by its path, without our package and without what it
-depends on. Does not check values, ``core/settings.py`` does. Called by the host, and by ``hermes/configuration.py``.
+Holds names, labels and defaults as plain data: the dashboard runs this file by its path, without
+our package and without what it depends on. Does not check values, ``core/settings.py`` does. Called
+by the host, and by ``hermes/configuration.py``.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from typing import Any, NamedTuple
 
 
 class Field(NamedTuple):
-    """One setting. ``default`` is text, JSON for lists and objects; ``asked`` puts it among the questions of setup."""
+    """One setting.
+
+    ``default`` is text, JSON for lists and objects; ``asked`` puts it among the questions of setup.
+    """
 
     key: str
     label: str
@@ -51,7 +55,13 @@ FIELDS: tuple[Field, ...] = (
         "auto",
         "who writes the lines of the view",
         choices=(
-            ("auto", "the model named in Hermes' auxiliary.optchat_compact; without one, this machine, free of cost"),
+            (
+                "auto",
+                (
+                    "the model named in Hermes' auxiliary.optchat_compact; without one, this "
+                    "machine, free of cost"
+                ),
+            ),
             ("model", "always a model; without one named, your main model, at its price"),
             ("local", "always this machine"),
         ),
@@ -63,7 +73,10 @@ FIELDS: tuple[Field, ...] = (
         "Model tokens a day",
         "number",
         "5000000",
-        "model tokens a day for writing lines; past it they wait for the next day, 0 means no limit",
+        (
+            "model tokens a day for writing lines; past it they wait for the next day, 0 means "
+            "no limit"
+        ),
         group="Summaries",
         asked=True,
     ),
@@ -81,7 +94,10 @@ FIELDS: tuple[Field, ...] = (
         "select",
         "session",
         "how often the whole view is shown",
-        choices=(("session", "once in a session, and again after a compression"), ("turn", "at every turn")),
+        choices=(
+            ("session", "once in a session, and again after a compression"),
+            ("turn", "at every turn"),
+        ),
         group="View",
     ),
     Field(
@@ -92,8 +108,22 @@ FIELDS: tuple[Field, ...] = (
         "most characters a later turn adds for its own question; 0 turns that off",
         group="View",
     ),
-    Field("node_bytes", "Length of a line", "number", "512", "bytes one line aims at, 128 to 4096", group="View"),
-    Field("search_tool", "Search tool", "bool", "false", "offer optchat_search beside optchat_zoom and optchat_date", group="View"),
+    Field(
+        "node_bytes",
+        "Length of a line",
+        "number",
+        "512",
+        "bytes one line aims at, 128 to 4096",
+        group="View",
+    ),
+    Field(
+        "search_tool",
+        "Search tool",
+        "bool",
+        "false",
+        "offer optchat_search beside optchat_zoom and optchat_date",
+        group="View",
+    ),
     Field(
         "compact_enabled",
         "Write lines",
@@ -110,7 +140,14 @@ FIELDS: tuple[Field, ...] = (
         "kinds of message whose lines a model writes: user, talk, tool, echo, work, note",
         group="Summaries",
     ),
-    Field("compact_jobs", "Calls at once", "number", "4", "model calls at the same time, 1 to 8", group="Summaries"),
+    Field(
+        "compact_jobs",
+        "Calls at once",
+        "number",
+        "4",
+        "model calls at the same time, 1 to 8",
+        group="Summaries",
+    ),
     Field(
         "retain_pre_filter",
         "Filter before the model",
@@ -123,7 +160,11 @@ FIELDS: tuple[Field, ...] = (
 
 
 def _schema() -> Any:
-    from plugins.memory.config_schema import ProviderConfigSchema, ProviderField, ProviderFieldOption
+    from plugins.memory.config_schema import (
+        ProviderConfigSchema,
+        ProviderField,
+        ProviderFieldOption,
+    )
 
     return ProviderConfigSchema(
         name="optchat",
@@ -135,7 +176,10 @@ def _schema() -> Any:
                 kind=field.kind,
                 default=field.default,
                 description=field.description,
-                options=tuple(ProviderFieldOption(value=value, label=value, description=text) for value, text in field.choices),
+                options=tuple(
+                    ProviderFieldOption(value=value, label=value, description=text)
+                    for value, text in field.choices
+                ),
                 inline=field.asked,
                 group=field.group,
             )
@@ -145,7 +189,8 @@ def _schema() -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    # Built when asked for: the plugin loader runs this file as well, also where the host's own schema module cannot be imported.
+    # Built when asked for: the plugin loader runs this file as well, also where the host's own
+    # schema module cannot be imported.
     if name != "CONFIG_SCHEMA":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _schema()

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""What the engine costs: append, open, fold, view, zoom, import and compaction. Prints a table, or --json. Gates nothing.
+"""What the engine costs: append, open, fold, view, zoom, import and compaction.
 
-Appends are given as a ratio to a raw write+fsync of the same bytes in the same run, because ratios travel between machines and
-milliseconds do not. Usage: .venv/bin/python scripts/bench.py [--json] [--sizes 10000,100000,1000000] [--dir DIR]
+Prints a table, or --json. Gates nothing.
+
+Appends are given as a ratio to a raw write+fsync of the same bytes in the same run, because ratios
+travel between machines and milliseconds do not. Usage: .venv/bin/python scripts/bench.py [--json]
+[--sizes 10000,100000,1000000] [--dir DIR]
 """
 
 from __future__ import annotations
@@ -53,14 +56,26 @@ def median_ms(times: list[float]) -> float:
 
 
 def bench_append(base: Path, *, count: int, rounds: int, compact: bool) -> dict[str, float]:
-    """One append of ``count`` messages of 1 KiB against a raw write+fsync of the very bytes it wrote, in turn."""
+    """One append of ``count`` messages of 1 KiB against a raw write+fsync of the very bytes it
+    wrote, in turn.
+    """
     root = base / f"append-{count}-{compact}"
     raw = os.open(base / "raw", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     ours, theirs = [], []
     with Memory.open(root, compact=compact) as memory:
         for k in range(rounds):
-            entries = [Entry(kind=TURN[j], text=text(1024, k * 8 + j), session="bench") for j in range(count)]
-            size = sum(len(encode_message(Message(id=k * 8, kind=e.kind, text=e.text, session="bench", date="x" * 25))) for e in entries)
+            entries = [
+                Entry(kind=TURN[j], text=text(1024, k * 8 + j), session="bench")
+                for j in range(count)
+            ]
+            size = sum(
+                len(
+                    encode_message(
+                        Message(id=k * 8, kind=e.kind, text=e.text, session="bench", date="x" * 25)
+                    )
+                )
+                for e in entries
+            )
             data = b"x" * size
             start = time.perf_counter()
             memory.record(entries)
@@ -92,17 +107,42 @@ def write_log(root: Path, size: int, message_bytes: int = 300) -> None:
         if id_ % per_day == 0:
             if out:
                 out.close()
-            out = (root / "main" / f"{datetime.fromtimestamp(day + id_ // per_day * 86_400, UTC):%Y-%m-%d}.jsonl").open("ab")
-        date = datetime.fromtimestamp(day + id_ * 86_400 / per_day, UTC).isoformat(timespec="seconds")
+            out = (
+                root
+                / "main"
+                / f"{datetime.fromtimestamp(day + id_ // per_day * 86_400, UTC):%Y-%m-%d}.jsonl"
+            ).open("ab")
+        date = datetime.fromtimestamp(day + id_ * 86_400 / per_day, UTC).isoformat(
+            timespec="seconds"
+        )
         out.write(
-            encode_message(Message(id=id_, kind=TURN[id_ % 8], text=f"{id_:7d} {samples[id_ % 997]}", date=date, session=f"s{id_ // 400}"))
+            encode_message(
+                Message(
+                    id=id_,
+                    kind=TURN[id_ % 8],
+                    text=f"{id_:7d} {samples[id_ % 997]}",
+                    date=date,
+                    session=f"s{id_ // 400}",
+                )
+            )
         )
     out.close()
     with (root / "tree" / "2025-11-01.jsonl").open("ab") as tree:
         for level in range(size.bit_length()):
             for index in range(size >> level):
-                words = samples[(index + level) % 997] + (samples[(index * 7) % 997][:200] if level else "")
-                tree.write(encode_node(Node(level=level, index=index, text=f"user: {Place(level, index).address} {words}", by="local")))
+                words = samples[(index + level) % 997] + (
+                    samples[(index * 7) % 997][:200] if level else ""
+                )
+                tree.write(
+                    encode_node(
+                        Node(
+                            level=level,
+                            index=index,
+                            text=f"user: {Place(level, index).address} {words}",
+                            by="local",
+                        )
+                    )
+                )
 
 
 CHILD = """
@@ -123,7 +163,10 @@ memory.close()
 
 def open_in_child(root: Path) -> dict[str, float]:
     run = subprocess.run(
-        [sys.executable, "-c", CHILD, str(Path(__file__).resolve().parent.parent), str(root)], capture_output=True, text=True, check=True
+        [sys.executable, "-c", CHILD, str(Path(__file__).resolve().parent.parent), str(root)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return json.loads(run.stdout)
 
@@ -149,9 +192,13 @@ def bench_size(base: Path, size: int) -> dict[str, float]:
         memory.view()
         found["view_ms"] = timed(memory.view, 20)
         # The view file is left aside for this one figure: how long a fold from nothing takes.
-        found["fold_ms"] = timed(lambda: LiveView(memory._store, root / "no-such-view.json", 16_000).lines(), 3)
+        found["fold_ms"] = timed(
+            lambda: LiveView(memory._store, root / "no-such-view.json", 16_000).lines(), 3
+        )
         pick = random.Random(1)
-        spots = [Place(level, pick.randrange(size >> level)) for level in (1, 3, 6, 9) for _ in range(25)]
+        spots = [
+            Place(level, pick.randrange(size >> level)) for level in (1, 3, 6, 9) for _ in range(25)
+        ]
         zooms = iter(spots * 2)
         found["zoom_ms"] = timed(lambda: memory.zoom(next(zooms).address), len(spots))
         ids = iter([pick.randrange(size) for _ in range(100)])
@@ -180,8 +227,12 @@ def timed(act, rounds: int) -> float:
 
 
 def bench_import(base: Path, size: int) -> dict[str, float]:
-    """Messages of 1 KiB logged in batches of 1,000 as ``optchat import`` does, then all lines and the full text."""
-    entries = [Entry(kind=TURN[k % 8], text=text(1024, k), session=f"s{k // 400}") for k in range(size)]
+    """Messages of 1 KiB logged in batches of 1,000 as ``optchat import`` does, then all lines and
+    the full text.
+    """
+    entries = [
+        Entry(kind=TURN[k % 8], text=text(1024, k), session=f"s{k // 400}") for k in range(size)
+    ]
     start = time.perf_counter()
     with Memory.open(base / f"import-{size}") as memory:
         for k in range(0, size, 1000):
@@ -191,7 +242,12 @@ def bench_import(base: Path, size: int) -> dict[str, float]:
         done = time.perf_counter() - start
         view = memory.view()
     shutil.rmtree(base / f"import-{size}")
-    return {"logged_s": logged, "done_s": done, "messages_per_s": size / done, "view_chars": len(view)}
+    return {
+        "logged_s": logged,
+        "done_s": done,
+        "messages_per_s": size / done,
+        "view_chars": len(view),
+    }
 
 
 def bench_unbuilt(base: Path, size: int = 10_000) -> dict[str, int]:
@@ -200,7 +256,9 @@ def bench_unbuilt(base: Path, size: int = 10_000) -> dict[str, int]:
     for budget in (2_000, 16_000):
         from optchat.core.settings import Settings
 
-        with Memory.open(base / f"unbuilt-{budget}", Settings(view_budget_chars=budget), compact=False) as memory:
+        with Memory.open(
+            base / f"unbuilt-{budget}", Settings(view_budget_chars=budget), compact=False
+        ) as memory:
             memory.record([Entry(kind="user", text=text(1024, k)) for k in range(size)])
             found[f"budget_{budget}"] = len(memory.view())
     return found
@@ -216,7 +274,9 @@ def run(sizes: list[int], base: Path, rounds: int) -> dict[str, object]:
         for count in (1, 8)
     }
     report["unbuilt view, 10,000 messages"] = bench_unbuilt(base)
-    report["import and compact"] = {str(size): bench_import(base, size) for size in (10_000, 100_000) if size <= max(sizes)}
+    report["import and compact"] = {
+        str(size): bench_import(base, size) for size in (10_000, 100_000) if size <= max(sizes)
+    }
     report["log with a complete tree"] = {str(size): bench_size(base, size) for size in sizes}
     return report
 
@@ -233,7 +293,13 @@ def show(report: dict[str, object]) -> None:
         nested = rows if all(isinstance(row, dict) for row in rows.values()) else {"": rows}
         table = Table("", *nested, title=title, title_justify="left")
         for key in next(iter(nested.values())):
-            table.add_row(key, *(f"{row[key]:,.3f}" if isinstance(row[key], float) else f"{row[key]:,}" for row in nested.values()))
+            table.add_row(
+                key,
+                *(
+                    f"{row[key]:,.3f}" if isinstance(row[key], float) else f"{row[key]:,}"
+                    for row in nested.values()
+                ),
+            )
         console.print(table)
 
 
@@ -242,7 +308,9 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--sizes", default="10000,100000,1000000")
     parser.add_argument("--rounds", type=int, default=300)
-    parser.add_argument("--dir", type=Path, help="where to put the logs (default: a temporary directory)")
+    parser.add_argument(
+        "--dir", type=Path, help="where to put the logs (default: a temporary directory)"
+    )
     options = parser.parse_args()
     base = Path(tempfile.mkdtemp(prefix="optchat-bench-", dir=options.dir))
     try:

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""What compaction with a model costs beside the model: calls, tokens, requests that begin like earlier ones, our own time.
+"""What compaction with a model costs beside the model.
 
-The model is a function that waits a fixed time and answers with words of its source. Each size is a log with a complete tree, onto
-which turns of eight messages are logged and worked off. Usage: .venv/bin/python scripts/bench_compact.py [--json]
-[--sizes 1000,10000,100000] [--turns 40] [--delay 0.02] [--backlog 10000] [--dir DIR]
+Calls, tokens, requests that begin like earlier ones, our own time.
+
+The model is a function that waits a fixed time and answers with words of its source. Each size is a
+log with a complete tree, onto which turns of eight messages are logged and worked off. Usage:
+.venv/bin/python scripts/bench_compact.py [--json] [--sizes 1000,10000,100000] [--turns 40] [--delay
+0.02] [--backlog 10000] [--dir DIR]
 """
 
 from __future__ import annotations
@@ -35,7 +38,10 @@ if TYPE_CHECKING:
 
 TASK = f"</{FRAMES[0]}>"
 SIZES = {"user": 200, "talk": 900, "tool": 300, "echo": 2_000}
-"""Bytes of a message of each kind: short questions, answers of a paragraph or two, calls, and their long results."""
+"""Bytes of a message of each kind.
+
+Short questions, answers of a paragraph or two, calls, and their long results.
+"""
 
 
 class FakeModel:
@@ -53,9 +59,14 @@ class FakeModel:
         sent = "\n".join(one.content for one in said).encode()
         with self._mutex:
             before = sent.find(TASK.encode())
-            self.shares.append(max((_common(sent, earlier) for earlier in self.requests[-64:]), default=0) / max(before, 1))
+            self.shares.append(
+                max((_common(sent, earlier) for earlier in self.requests[-64:]), default=0)
+                / max(before, 1)
+            )
             self.requests.append(sent)
-            self.requests[:-64] = [b""] * len(self.requests[:-64])  # what is needed of them is known: their number
+            self.requests[:-64] = [b""] * len(
+                self.requests[:-64]
+            )  # what is needed of them is known: their number
         time.sleep(self.delay_s)
         line = self._line(said[-1].content)
         with self._mutex:
@@ -69,11 +80,17 @@ class FakeModel:
         room = 480 // max(len(texts), 1)
         kind = content.partition("of the kind ")[2].partition(":")[0]
         begun = f"{kind}: " if len(texts) == 1 and not texts[0].startswith(f"{kind}: ") else ""
-        return begun + " ".join(one.encode()[: room - len(begun)].decode(errors="ignore").rpartition(" ")[0] for one in texts)
+        return begun + " ".join(
+            one.encode()[: room - len(begun)].decode(errors="ignore").rpartition(" ")[0]
+            for one in texts
+        )
 
 
 def _common(one: bytes, other: bytes) -> int:
-    """How many bytes two requests begin with alike, by halving: a loop over bytes would take longer than all else."""
+    """How many bytes two requests begin with alike, by halving.
+
+    A loop over bytes would take longer than all else.
+    """
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -85,7 +102,10 @@ def _common(one: bytes, other: bytes) -> int:
 
 
 def entries(number: int) -> list[Entry]:
-    return [Entry(kind=kind, text=text(SIZES[kind], number * 8 + k), session="bench") for k, kind in enumerate(TURN)]
+    return [
+        Entry(kind=kind, text=text(SIZES[kind], number * 8 + k), session="bench")
+        for k, kind in enumerate(TURN)
+    ]
 
 
 def opened(root: Path, model: FakeModel, jobs: int) -> Memory:
@@ -105,7 +125,10 @@ def idle(memory: Memory) -> dict[str, float]:
         start = time.perf_counter()
         compactor.step()
         looks.append(time.perf_counter() - start)
-    return {"idle_wake_ms": statistics.median(wakes) * 1e3, "idle_step_ms": statistics.median(looks) * 1e3}
+    return {
+        "idle_wake_ms": statistics.median(wakes) * 1e3,
+        "idle_step_ms": statistics.median(looks) * 1e3,
+    }
 
 
 def steady(root: Path, *, turns: int, delay_s: float, jobs: int, first: int) -> dict[str, float]:
@@ -124,11 +147,15 @@ def steady(root: Path, *, turns: int, delay_s: float, jobs: int, first: int) -> 
         nodes = status["lines_built"] - nodes
         found = {
             "calls_per_message": len(model.requests) / (turns * 8),
-            "tokens_in_per_message": status["model"]["tokens_in"] / (turns * 8) if first == 0 else 0.0,
+            "tokens_in_per_message": status["model"]["tokens_in"] / (turns * 8)
+            if first == 0
+            else 0.0,
             "prefix_share": statistics.mean(model.shares[1:]),
             "prefix_share_p10": statistics.quantiles(model.shares[1:], n=10)[0],
             "cpu_ms_per_message": cpu / (turns * 8) * 1e3,
-            "overhead_ms_per_call": (wall - model.seconds / jobs) / max(len(model.requests), 1) * 1e3,
+            "overhead_ms_per_call": (wall - model.seconds / jobs)
+            / max(len(model.requests), 1)
+            * 1e3,
             "nodes": nodes,
             "refused": memory._growth._lanes.refused,
         }
@@ -164,7 +191,9 @@ def backlog(root: Path, messages: int) -> dict[str, float]:
         }
 
 
-def run(base: Path, sizes: list[int], turns: int, delay_s: float, unbuilt: int) -> dict[str, dict[str, float]]:
+def run(
+    base: Path, sizes: list[int], turns: int, delay_s: float, unbuilt: int
+) -> dict[str, dict[str, float]]:
     report: dict[str, dict[str, float]] = {}
     for size in sizes:
         root = base / f"log-{size}"
@@ -172,7 +201,9 @@ def run(base: Path, sizes: list[int], turns: int, delay_s: float, unbuilt: int) 
         os.sync()
         for jobs in (1, 4):
             first = 0 if jobs == 1 else turns
-            report[f"{size}, {jobs} lane{'s' * (jobs > 1)}"] = steady(root, turns=turns, delay_s=delay_s, jobs=jobs, first=first)
+            report[f"{size}, {jobs} lane{'s' * (jobs > 1)}"] = steady(
+                root, turns=turns, delay_s=delay_s, jobs=jobs, first=first
+            )
         shutil.rmtree(root)
     if unbuilt:
         report[f"backlog of {unbuilt}"] = backlog(base / "backlog", unbuilt)
@@ -183,16 +214,27 @@ def show(report: dict[str, dict[str, float]]) -> None:
     for name, facts in report.items():
         print(f"\n{name}")
         for fact, value in facts.items():
-            print(f"  {fact:28} {value:12,.3f}" if isinstance(value, float) else f"  {fact:28} {value:12,}")
+            print(
+                f"  {fact:28} {value:12,.3f}"
+                if isinstance(value, float)
+                else f"  {fact:28} {value:12,}"
+            )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--sizes", default="1000,10000,100000")
     parser.add_argument("--turns", type=int, default=40)
     parser.add_argument("--delay", type=float, default=0.02, help="seconds the fake model takes")
-    parser.add_argument("--backlog", type=int, default=10_000, help="messages of a log that is not summed up; 0 leaves it out")
+    parser.add_argument(
+        "--backlog",
+        type=int,
+        default=10_000,
+        help="messages of a log that is not summed up; 0 leaves it out",
+    )
     parser.add_argument("--dir", type=Path, help="where to work; a temporary directory otherwise")
     options = parser.parse_args()
     sizes = [int(size) for size in options.sizes.split(",") if size]

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """What recall with focus costs in a long log. Prints a table, or --json. Gates nothing.
 
-Writes a log whose words follow Zipf's law (the k-th word of 200,000 stands in it as often as 1/(k+2) says, so that some words are
-in nearly every message and most in a handful) with a complete tree, makes it searchable, and asks questions made of words of its
-messages: first each in a process of its own, then many in one. Usage:
-.venv/bin/python scripts/bench_focus.py [--json] [--sizes 100000,1000000] [--bytes 400] [--dir DIR]
+Writes a log whose words follow Zipf's law (the k-th word of 200,000 stands in it as often as
+1/(k+2) says, so that some words are in nearly every message and most in a handful) with a complete
+tree, makes it searchable, and asks questions made of words of its messages: first each in a process
+of its own, then many in one. Usage: .venv/bin/python scripts/bench_focus.py [--json] [--sizes
+100000,1000000] [--bytes 400] [--dir DIR]
 """
 
 from __future__ import annotations
@@ -37,7 +38,10 @@ KNOWN = {
     "发票导入的重试次数": (3, "user", "我们决定把发票导入的重试次数改成五次"),
     "optchat/core/view.py": (4, "tool", 'read_file: {"path": "optchat/core/view.py", "limit": 40}'),
 }
-"""What only one message says: which part of the log lies before it, its kind and text, by the question that means it."""
+"""What only one message says.
+
+Which part of the log lies before it, its kind and text, by the question that means it.
+"""
 
 PIECES = 20_000
 SESSION = 400
@@ -81,20 +85,38 @@ def write_log(root: Path, size: int, message_bytes: int) -> None:
         day = datetime.fromtimestamp(1_735_689_600 + first // per_day * 86_400, UTC)
         with (root / "main" / f"{day:%Y-%m-%d}.jsonl").open("ab") as out:
             for id_ in range(first, min(size, first + per_day)):
-                kind, text = known.get(id_) or (TURN[id_ % 8], f"{words.dice.choice(pieces)} {words.dice.choice(pieces)} n{id_}")
+                kind, text = known.get(id_) or (
+                    TURN[id_ % 8],
+                    f"{words.dice.choice(pieces)} {words.dice.choice(pieces)} n{id_}",
+                )
                 session = f"s{id_ // SESSION}"
-                out.write(encode_message(Message(id=id_, kind=kind, text=text, date=day.isoformat(timespec="seconds"), session=session)))
+                out.write(
+                    encode_message(
+                        Message(
+                            id=id_,
+                            kind=kind,
+                            text=text,
+                            date=day.isoformat(timespec="seconds"),
+                            session=session,
+                        )
+                    )
+                )
     with (root / "tree" / "2025-11-01.jsonl").open("ab") as out:
         for level in range(size.bit_length()):
             for index in range(size >> level):
-                text = f"user: {Place(level, index).address} {pieces[(index * 7 + level) % PIECES][:400]}"
+                text = (
+                    f"user: {Place(level, index).address} "
+                    f"{pieces[(index * 7 + level) % PIECES][:400]}"
+                )
                 out.write(encode_node(Node(level=level, index=index, text=text, by="local")))
 
 
 def question(memory: Memory, size: int, dice: random.Random) -> str:
     """Two to eight words of some message."""
     words = memory.message(dice.randrange(size)).text.split()
-    return "what did we decide about " + " ".join(dice.sample(words, min(len(words), dice.randrange(2, 9))))
+    return "what did we decide about " + " ".join(
+        dice.sample(words, min(len(words), dice.randrange(2, 9)))
+    )
 
 
 CHILD = """
@@ -111,8 +133,17 @@ memory.close()
 
 def cold(root: Path, query: str) -> float:
     """Milliseconds of the first recall of a process."""
-    command = [sys.executable, "-c", CHILD, str(Path(__file__).resolve().parent.parent), str(root), query]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)["ms"]
+    command = [
+        sys.executable,
+        "-c",
+        CHILD,
+        str(Path(__file__).resolve().parent.parent),
+        str(root),
+        query,
+    ]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)[
+        "ms"
+    ]
 
 
 def bench(base: Path, size: int, message_bytes: int) -> dict[str, float]:
@@ -127,7 +158,10 @@ def bench(base: Path, size: int, message_bytes: int) -> dict[str, float]:
         queries = [question(memory, size, dice) for _ in range(COLD + WARM)]
     found = {
         "full_text_us_per_message": searchable / size * 1e6,
-        "full_text_bytes_per_message": sum(path.stat().st_size for path in root.glob("search.sqlite*")) / size,
+        "full_text_bytes_per_message": sum(
+            path.stat().st_size for path in root.glob("search.sqlite*")
+        )
+        / size,
     }
     firsts = [cold(root, query) for query in queries[:COLD]]
     found |= {"first_recall_ms": statistics.median(firsts), "first_recall_max_ms": max(firsts)}
@@ -143,7 +177,9 @@ def bench(base: Path, size: int, message_bytes: int) -> dict[str, float]:
             "recall_p95_ms": statistics.quantiles(times, n=20)[-1] * 1e3,
             "recall_max_ms": max(times) * 1e3,
             "with_focus_percent": 100 * pointed / len(times),
-            "known_found": sum(text in memory.recall(query) for query, (_, _, text) in KNOWN.items()),
+            "known_found": sum(
+                text in memory.recall(query) for query, (_, _, text) in KNOWN.items()
+            ),
         }
         start = time.perf_counter()
         plain = sum(len(memory.view()) for _ in range(20)) / 20
@@ -156,7 +192,12 @@ def show(report: dict[str, dict[str, float]]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("", *(f"{int(size):,} messages" for size in report), title="recall with focus", title_justify="left")
+    table = Table(
+        "",
+        *(f"{int(size):,} messages" for size in report),
+        title="recall with focus",
+        title_justify="left",
+    )
     for name in next(iter(report.values())):
         table.add_row(name, *(f"{row[name]:,.1f}" for row in report.values()))
     Console().print(table)
@@ -167,7 +208,9 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--sizes", default="100000,1000000")
     parser.add_argument("--bytes", type=int, default=400, help="of one message (default: 400)")
-    parser.add_argument("--dir", type=Path, help="where to put the logs (default: a temporary directory)")
+    parser.add_argument(
+        "--dir", type=Path, help="where to put the logs (default: a temporary directory)"
+    )
     options = parser.parse_args()
     base = Path(tempfile.mkdtemp(prefix="optchat-bench-", dir=options.dir))
     try:

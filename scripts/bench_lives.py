@@ -1,12 +1,16 @@
 #!/usr/bin/env python3
-"""Random lives of both simulated hosts: in how many of them the log is exactly what was said. Gates nothing.
+"""Random lives of both simulated hosts: in how many of them the log is exactly what was said.
 
-Sixteen cells: the host without ids and the one with them, texts that are all different or all alike, nothing that
-breaks or interrupts, errors and crashes, and with or without old lists at the end and copies no hook tells of.
-``unique`` counts the lives in which something that was said only once is doubled, moved or in another session.
+Gates nothing.
 
-.venv/bin/python scripts/bench_lives.py [--lives 400] [--cell A-alike-faults-old] [--seed 7] [--events 12] [--jobs 2] [--json]
-``--cell`` with ``--seed`` plays one life again and shows its events, and what differs.
+Sixteen cells: the host without ids and the one with them, texts that are all different or all
+alike, nothing that breaks or interrupts, errors and crashes, and with or without old lists at the
+end and copies no hook tells of. ``unique`` counts the lives in which something that was said only
+once is doubled, moved or in another session.
+
+.venv/bin/python scripts/bench_lives.py [--lives 400] [--cell A-alike-faults-old] [--seed 7]
+[--events 12] [--jobs 2] [--json] ``--cell`` with ``--seed`` plays one life again and shows its
+events, and what differs.
 """
 
 from __future__ import annotations
@@ -32,31 +36,67 @@ from capturestore import MemoryStore  # noqa: E402
 from hostsim import Turn, World  # noqa: E402
 from lives import Chance, Event, Habits, Life, Verdict, Words, in_short, judged  # noqa: E402
 
-CELLS = ["-".join(parts) for parts in itertools.product("AB", ("unique", "alike"), ("calm", "faults"), ("plain", "old"))]
+CELLS = [
+    "-".join(parts)
+    for parts in itertools.product("AB", ("unique", "alike"), ("calm", "faults"), ("plain", "old"))
+]
 KINDS = ("doubled", "lost", "moved", "astray", "unique", "raised")
-UNUSUAL = {"end": "ok", "preflight": False, "late": False, "before": "", "odd": [], "made": "", "wrapped": False}
+UNUSUAL = {
+    "end": "ok",
+    "preflight": False,
+    "late": False,
+    "before": "",
+    "odd": [],
+    "made": "",
+    "wrapped": False,
+}
 STEP = {"tool": "terminal", "steer": "", "compress": False, "talk": "", "reports": 0}
 
 
 def habits(cell: str) -> dict:
     """What the parts of a cell's name mean for its lives."""
     _, texts, breaks, lists = cell.split("-")
-    return {"alike": texts == "alike", "faults": breaks == "faults", "old": lists == "old", "hard": True}
+    return {
+        "alike": texts == "alike",
+        "faults": breaks == "faults",
+        "old": lists == "old",
+        "hard": True,
+    }
 
 
 def world(cell: str, rng: random.Random, *, listed: bool = True) -> World:
-    """A world of its own for one life: its disk is quick or slow, and its database may say what came from what."""
+    """A world of its own for one life.
+
+    Its disk is quick or slow, and its database may say what came from what.
+    """
     most = 2 if rng.random() < 0.5 else 0.02
     keep, rotate, witness = rng.choice((2, 4, 6)), rng.random() < 0.3, rng.random() < 0.5
     lags = random.Random(rng.random())
-    return World(cell[0], MemoryStore(), keep=keep, rotate=rotate, witness=witness, listed=listed, lag=lambda: lags.uniform(0, most))
+    return World(
+        cell[0],
+        MemoryStore(),
+        keep=keep,
+        rotate=rotate,
+        witness=witness,
+        listed=listed,
+        lag=lambda: lags.uniform(0, most),
+    )
 
 
-def play(cell: str, seed: int, events: int, without: Sequence[str] = ()) -> tuple[list[Event], Verdict]:
-    """One life, and what came of it. A hook that raises is a failure of its own, and the other lives go on."""
+def play(
+    cell: str, seed: int, events: int, without: Sequence[str] = ()
+) -> tuple[list[Event], Verdict]:
+    """One life, and what came of it.
+
+    A hook that raises is a failure of its own, and the other lives go on.
+    """
     rng = random.Random(zlib.crc32(cell.encode()) + seed)
     life = Life(world(cell, rng, listed="listed" not in without))
-    chance = Chance(rng, cell_words(cell, rng), Habits(**{k: v for k, v in habits(cell).items() if k != "alike"}))
+    chance = Chance(
+        rng,
+        cell_words(cell, rng),
+        Habits(**{k: v for k, v in habits(cell).items() if k != "alike"}),
+    )
     try:
         for _ in range(events):
             for event in chance.events(life):
@@ -74,7 +114,10 @@ def left_out(event: Event, without: Sequence[str]) -> Event | None:
         return None
     if event[0] != "turn":
         return event
-    return ("turn", replace(event[1], **{name: UNUSUAL[name] for name in without if name in UNUSUAL}))
+    return (
+        "turn",
+        replace(event[1], **{name: UNUSUAL[name] for name in without if name in UNUSUAL}),
+    )
 
 
 def cell_words(cell: str, rng: random.Random) -> Words:
@@ -98,7 +141,9 @@ def raised(error: Exception) -> Verdict:
 
 
 def shrunk(cell: str, seed: int, events: list[Event]) -> list[Event]:
-    """The events without which the life would not fail, in the same way, each as plain as it may be."""
+    """The events without which the life would not fail, in the same way, each as plain as it may
+    be.
+    """
     kinds = again(cell, seed, events)[1].kinds
     if not kinds:
         return events  # it fails by how its agents end
@@ -123,11 +168,23 @@ def plainer_turns(event: Event) -> list[Turn]:
     if event[0] != "turn":
         return []
     turn = event[1]
-    found = [replace(turn, **{name: value}) for name, value in UNUSUAL.items() if getattr(turn, name) != value]
-    found += [replace(turn, steps=turn.steps[:at] + turn.steps[at + 1 :]) for at in range(len(turn.steps))]
+    found = [
+        replace(turn, **{name: value})
+        for name, value in UNUSUAL.items()
+        if getattr(turn, name) != value
+    ]
+    found += [
+        replace(turn, steps=turn.steps[:at] + turn.steps[at + 1 :]) for at in range(len(turn.steps))
+    ]
     for at, step in enumerate(turn.steps):
-        less = [replace(step, **{name: value}) for name, value in STEP.items() if getattr(step, name) != value]
-        found += [replace(turn, steps=[*turn.steps[:at], one, *turn.steps[at + 1 :]]) for one in less]
+        less = [
+            replace(step, **{name: value})
+            for name, value in STEP.items()
+            if getattr(step, name) != value
+        ]
+        found += [
+            replace(turn, steps=[*turn.steps[:at], one, *turn.steps[at + 1 :]]) for one in less
+        ]
     return found
 
 
@@ -167,11 +224,22 @@ def show(cell: str, seed: int, events: int, without: Sequence[str], *, shrink: b
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--lives", type=int, default=400, help="lives a cell")
-    parser.add_argument("--cell", action="append", help=f"one of {', '.join(CELLS)}, or a part of such a name")
+    parser.add_argument(
+        "--cell", action="append", help=f"one of {', '.join(CELLS)}, or a part of such a name"
+    )
     parser.add_argument("--events", type=int, default=12, help="events a life")
     parser.add_argument("--seed", type=int, help="play this life only")
-    parser.add_argument("--without", action="append", default=[], help="an event, or a thing of turns, that never happens: odd, made, retry")
-    parser.add_argument("--shrink", action="store_true", help="leave out of that life what its failing does not need")
+    parser.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        help="an event, or a thing of turns, that never happens: odd, made, retry",
+    )
+    parser.add_argument(
+        "--shrink",
+        action="store_true",
+        help="leave out of that life what its failing does not need",
+    )
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
@@ -182,15 +250,31 @@ def main() -> None:
             show(cell, given.seed, given.events, given.without, shrink=given.shrink)
         return
     with ProcessPoolExecutor(given.jobs) as pool:
-        found = dict(zip(cells, pool.map(lives, cells, itertools.repeat(given.lives), itertools.repeat(given.events), itertools.repeat(given.without)), strict=True))
+        found = dict(
+            zip(
+                cells,
+                pool.map(
+                    lives,
+                    cells,
+                    itertools.repeat(given.lives),
+                    itertools.repeat(given.events),
+                    itertools.repeat(given.without),
+                ),
+                strict=True,
+            )
+        )
     if given.json:
         print(json.dumps(found, indent=1))
         return
-    print(f"{'cell':22} {'lives':>5} {'exact':>6}      % doubled lost moved astray unique raised  first failures")
+    print(
+        f"{'cell':22} {'lives':>5} {'exact':>6}      % doubled lost moved astray unique "
+        "raised  first failures"
+    )
     for cell, row in found.items():
         share = 100 * row["exact"] / row["lives"]
         print(
-            f"{cell:22} {row['lives']:5} {row['exact']:6} {share:6.1f} {row['doubled']:7} {row['lost']:4} {row['moved']:5} "
+            f"{cell:22} {row['lives']:5} {row['exact']:6} {share:6.1f} {row['doubled']:7} "
+            f"{row['lost']:4} {row['moved']:5} "
             f"{row['astray']:6} {row['unique']:6} {row['raised']:6}  {row['failures']}"
         )
 

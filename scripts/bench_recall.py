@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 """How much of what a question needs is recalled. Prints a table, or --json. Gates nothing.
 
-DATA is a JSON file of conversations with questions about them:
-[{name, speaker_a, speaker_b, messages: [{id, session, date, speaker, text}], questions: [{question, evidence: [message id]}]}].
-All conversations are logged one after another into one memory, kinds user and talk by speaker, and its lines are built locally. Each
-question is then asked in a session of its own. It counts if all messages that are its evidence stand word for word in what is shown:
-  recalled         in the text of recall()
-  after zooms      in that text and what at most 8 zooms of a fixed navigator bring
-  focus off        the same with the plain view
-  full-text hits   in the best hits of search(), as many as fit into the budget
-The navigator reads like a model that looks for the question's words and nothing else. Of all lines in front of it, those it has
-opened included, it takes the one that matches best by BM25 and opens it. A line of one message, which has nothing more to show, stands
-for what was said around it: the aligned four messages that hold it, unless all four have a line of their own already.
-Usage: .venv/bin/python scripts/bench_recall.py DATA [--budget N] [--json] [--dir DIR]
+DATA is a JSON file of conversations with questions about them: [{name, speaker_a, speaker_b,
+messages: [{id, session, date, speaker, text}], questions: [{question, evidence: [message id]}]}].
+All conversations are logged one after another into one memory, kinds user and talk by speaker, and
+its lines are built locally. Each question is then asked in a session of its own. It counts if all
+messages that are its evidence stand word for word in what is shown: recalled         in the text of
+recall() after zooms      in that text and what at most 8 zooms of a fixed navigator bring focus off
+the same with the plain view full-text hits   in the best hits of search(), as many as fit into the
+budget The navigator reads like a model that looks for the question's words and nothing else. Of all
+lines in front of it, those it has opened included, it takes the one that matches best by BM25 and
+opens it. A line of one message, which has nothing more to show, stands for what was said around it:
+the aligned four messages that hold it, unless all four have a line of their own already. Usage:
+.venv/bin/python scripts/bench_recall.py DATA [--budget N] [--json] [--dir DIR]
 """
 
 from __future__ import annotations
@@ -49,7 +49,10 @@ LINE = re.compile(r"^ {0,2}(\d+)\+(\d+)\|(.*)$", re.MULTILINE)
 
 
 def iso(date: str) -> str:
-    """A date as the data writes it ("1:56 pm on 8 May, 2023"), in ISO 8601; empty where it is written in another way."""
+    """A date as the data writes it ("1:56 pm on 8 May, 2023"), in ISO 8601.
+
+    Empty where it is written in another way.
+    """
     try:
         return datetime.strptime(date, "%I:%M %p on %d %B, %Y").isoformat() + "+00:00"
     except ValueError:
@@ -69,8 +72,13 @@ def log(memory: Memory, conversations: list[dict]) -> list[tuple[str, list[int]]
             )
             for said in talk["messages"]
         ]
-        ids = dict(zip((said["id"] for said in talk["messages"]), memory.record(entries), strict=True))
-        questions += [(asked["question"], [ids[id_] for id_ in asked["evidence"]]) for asked in talk["questions"]]
+        ids = dict(
+            zip((said["id"] for said in talk["messages"]), memory.record(entries), strict=True)
+        )
+        questions += [
+            (asked["question"], [ids[id_] for id_ in asked["evidence"]])
+            for asked in talk["questions"]
+        ]
     return questions
 
 
@@ -84,7 +92,11 @@ def matches(texts: list[str], asked: dict[str, float]) -> list[float]:
     mean = sum(map(len, texts)) / len(texts)
     return [
         sum(
-            asked[term] * words.rarity(held[term], len(texts)) * n * (K1 + 1) / (n + K1 * (1 - B + B * len(text) / mean))
+            asked[term]
+            * words.rarity(held[term], len(texts))
+            * n
+            * (K1 + 1)
+            / (n + K1 * (1 - B + B * len(text) / mean))
             for term, n in count.items()
         )
         for text, count in zip(texts, counts, strict=True)
@@ -105,7 +117,9 @@ def navigate(memory: Memory, text: str, question: str) -> str:
         opened.add(target)
         try:
             shown = memory.zoom(*target)
-        except AddressError:  # the four messages around the last ones of the log may not be all there yet
+        except (
+            AddressError
+        ):  # the four messages around the last ones of the log may not be all there yet
             continue
         seen.append(shown)
         lines.pop(target, None)
@@ -113,7 +127,9 @@ def navigate(memory: Memory, text: str, question: str) -> str:
     return "\n".join(seen)
 
 
-def to_open(key: tuple[int, int], lines: dict[tuple[int, int], str], opened: set[tuple[int, int]]) -> tuple[int, int] | None:
+def to_open(
+    key: tuple[int, int], lines: dict[tuple[int, int], str], opened: set[tuple[int, int]]
+) -> tuple[int, int] | None:
     first, n = key
     if n == 1:
         first, n = first // AROUND * AROUND, AROUND
@@ -125,7 +141,13 @@ def to_open(key: tuple[int, int], lines: dict[tuple[int, int], str], opened: set
 # -- the figures
 
 
-def measure(name: str, rows: list[dict], questions: list[tuple[str, list[int]]], source: dict[int, str], show) -> None:
+def measure(
+    name: str,
+    rows: list[dict],
+    questions: list[tuple[str, list[int]]],
+    source: dict[int, str],
+    show,
+) -> None:
     """Ask every question and note how much of its evidence ``show`` brings."""
     complete, parts, chars, times = 0, 0.0, [], []
     for number, (question, evidence) in enumerate(questions):
@@ -166,7 +188,11 @@ def run(data: Path, budget: int, root: Path) -> dict[str, object]:
         questions = log(memory, json.loads(data.read_bytes()))
         memory.settle()
         total = memory.status()["messages"]
-        source = {id_: one_line(memory.message(id_).source) for _, evidence in questions for id_ in evidence}
+        source = {
+            id_: one_line(memory.message(id_).source)
+            for _, evidence in questions
+            for id_ in evidence
+        }
         texts: list[str] = []
 
         def recalled(number: int, question: str) -> str:
@@ -174,8 +200,20 @@ def run(data: Path, budget: int, root: Path) -> dict[str, object]:
             return texts[-1]
 
         measure("recalled", rows, questions, source, recalled)
-        measure(f"after {ZOOMS} zooms", rows, questions, source, lambda number, question: navigate(memory, texts[number], question))
-        measure("full-text hits", rows, questions, source, lambda _, question: full_text(memory, question, budget))
+        measure(
+            f"after {ZOOMS} zooms",
+            rows,
+            questions,
+            source,
+            lambda number, question: navigate(memory, texts[number], question),
+        )
+        measure(
+            "full-text hits",
+            rows,
+            questions,
+            source,
+            lambda _, question: full_text(memory, question, budget),
+        )
     with Memory.open(root, Settings(view_budget_chars=budget, focus_chars=0)) as memory:
         texts.clear()
 
@@ -184,7 +222,13 @@ def run(data: Path, budget: int, root: Path) -> dict[str, object]:
             return texts[-1]
 
         measure("focus off", rows, questions, source, plain)
-        measure(f"focus off, {ZOOMS} zooms", rows, questions, source, lambda number, question: navigate(memory, texts[number], question))
+        measure(
+            f"focus off, {ZOOMS} zooms",
+            rows,
+            questions,
+            source,
+            lambda number, question: navigate(memory, texts[number], question),
+        )
     return {"messages": total, "questions": len(questions), "budget": budget, "results": rows}
 
 
@@ -192,20 +236,31 @@ def show(report: dict) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=f"{report['questions']} questions about {report['messages']:,} messages, budget {report['budget']:,}")
+    table = Table(
+        title=(
+            f"{report['questions']} questions about {report['messages']:,} messages, budget "
+            f"{report['budget']:,}"
+        )
+    )
     for number, name in enumerate(report["results"][0]):
         table.add_column(name.replace("_", " "), justify="right" if number else "left")
     for row in report["results"]:
-        table.add_row(*(f"{value:,.1f}" if isinstance(value, float) else str(value) for value in row.values()))
+        table.add_row(
+            *(f"{value:,.1f}" if isinstance(value, float) else str(value) for value in row.values())
+        )
     Console().print(table)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path, help="the conversations and their questions")
-    parser.add_argument("--budget", type=int, default=16_000, help="characters of one recall (default: 16000)")
+    parser.add_argument(
+        "--budget", type=int, default=16_000, help="characters of one recall (default: 16000)"
+    )
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--dir", type=Path, help="where to put the memory (default: a temporary directory)")
+    parser.add_argument(
+        "--dir", type=Path, help="where to put the memory (default: a temporary directory)"
+    )
     options = parser.parse_args()
     base = Path(tempfile.mkdtemp(prefix="optchat-bench-", dir=options.dir))
     try:

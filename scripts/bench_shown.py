@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""How much memory text one request of a host carries, in views. Prints a table, or --json; exits 1 above 1.3.
+"""How much memory text one request of a host carries, in views.
 
-Plays forty turns with five forced compressions, the last sixteen in another process, in the real hosts
-(tests/hosts/make_hosts.py installs them) and looks at every request: all blocks with what the host puts
-around them, the blank line before each included. Usage:
-.venv/bin/python scripts/bench_shown.py [--json] [--hosts a,b] [--budgets 4000,16000] [--each]
+Prints a table, or --json; exits 1 above 1.3.
+
+Plays forty turns with five forced compressions, the last sixteen in another process, in the real
+hosts (tests/hosts/make_hosts.py installs them) and looks at every request: all blocks with what the
+host puts around them, the blank line before each included. Usage: .venv/bin/python
+scripts/bench_shown.py [--json] [--hosts a,b] [--budgets 4000,16000] [--each]
 """
 
 from __future__ import annotations
@@ -37,7 +39,10 @@ def play(name: str, budget: int, *, each: bool) -> dict[str, float]:
     if each:
         for number, body in enumerate(bodies):
             blocks = [len(block) for block in memory_blocks(body)]
-            print(f"{name} {budget} request {number}: {len(body['messages'])} messages, blocks {blocks}, {memory_chars(body) / budget:.3f} views")
+            print(
+                f"{name} {budget} request {number}: {len(body['messages'])} messages, blocks "
+                f"{blocks}, {memory_chars(body) / budget:.3f} views"
+            )
     return {
         "requests": len(bodies),
         "most_chars": max(map(memory_chars, bodies)),
@@ -54,7 +59,13 @@ def show(report: dict[str, dict[str, float]]) -> None:
 
     table = Table("", *report, title="memory text in one request", title_justify="left")
     for name in next(iter(report.values())):
-        table.add_row(name, *(f"{row[name]:,.3f}" if name == "most_views" else f"{row[name]:,}" for row in report.values()))
+        table.add_row(
+            name,
+            *(
+                f"{row[name]:,.3f}" if name == "most_views" else f"{row[name]:,}"
+                for row in report.values()
+            ),
+        )
     Console().print(table)
 
 

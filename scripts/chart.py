@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Draws docs/scale.svg: what one step costs in a log of 1,000 to 1,000,000 messages, from docs/scale.json.
+"""Draws docs/scale.svg.
 
-With --measure the figures are taken first, by the other bench scripts, and written to docs/scale.json; at 1,000,000 messages that
-takes about half an hour and 10 GB. Usage: .venv/bin/python scripts/chart.py [--measure] [--sizes 1000,10000,100000,1000000]
+What one step costs in a log of 1,000 to 1,000,000 messages, from docs/scale.json.
+
+With --measure the figures are taken first, by the other bench scripts, and written to
+docs/scale.json; at 1,000,000 messages that takes about half an hour and 10 GB. Usage:
+.venv/bin/python scripts/chart.py [--measure] [--sizes 1000,10000,100000,1000000]
 """
 
 from __future__ import annotations
@@ -28,7 +31,10 @@ SERIES = {
     "CPU for a message's lines by a model": ("compaction", "cpu_ms_per_message", 1),
     "idle wake of the compactor": ("compaction", "idle_wake_ms", 1),
 }
-"""What is drawn: the line's name, the bench it is from, the figure there, and what makes milliseconds of it."""
+"""What is drawn.
+
+The line's name, the bench it is from, the figure there, and what makes milliseconds of it.
+"""
 COLORS = ("#1f6feb", "#2da44e", "#bf8700", "#cf222e", "#8250df", "#57606a")
 
 LEFT, TOP, WIDTH, HEIGHT, LEGEND = 70, 40, 520, 330, 260
@@ -47,7 +53,9 @@ def measure(sizes: list[int]) -> dict:
     recall = measured("bench_focus.py", "--sizes", listed)
     compaction = measured("bench_compact.py", "--sizes", listed)
     return {
-        "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
+        "machine": (
+            f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}"
+        ),
         "append": engine.pop("log with a complete tree"),
         "recall": recall,
         "compaction": {str(size): compaction.pop(f"{size}, 1 lane") for size in sizes},
@@ -57,7 +65,10 @@ def measure(sizes: list[int]) -> dict:
 
 def points(data: dict, series: tuple[str, str, float]) -> list[tuple[int, float]]:
     bench, figure, factor = series
-    return [(int(size), row[figure] * factor) for size, row in sorted(data[bench].items(), key=lambda item: int(item[0]))]
+    return [
+        (int(size), row[figure] * factor)
+        for size, row in sorted(data[bench].items(), key=lambda item: int(item[0]))
+    ]
 
 
 def place(size: float, ms: float, sizes: tuple[int, int]) -> tuple[float, float]:
@@ -79,9 +90,15 @@ def drawn(data: dict) -> str:
     ends = sizes[0], sizes[-1]
     box = f"0 0 {LEFT + WIDTH + LEGEND} {TOP + HEIGHT + 60}"
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" font-family="sans-serif" font-size="12">',
+        (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{box}" font-family="sans-serif" '
+            'font-size="12">'
+        ),
         '<rect width="100%" height="100%" fill="#ffffff"/>',
-        f'<text x="{LEFT}" y="22" font-size="14" font-weight="bold">What one step costs, by messages in the log</text>',
+        (
+            f'<text x="{LEFT}" y="22" font-size="14" font-weight="bold">What one step costs, by '
+            "messages in the log</text>"
+        ),
     ]
     for power in range(LOW, HIGH + 1):
         _, y = place(sizes[0], 10.0**power, ends)
@@ -93,24 +110,39 @@ def drawn(data: dict) -> str:
     for number, (name, series) in enumerate(SERIES.items()):
         color, found = COLORS[number], points(data, series)
         spots = [place(size, ms, ends) for size, ms in found]
-        parts.append(f'<polyline fill="none" stroke="{color}" stroke-width="2" points="{" ".join(f"{x},{y}" for x, y in spots)}"/>')
+        parts.append(
+            f'<polyline fill="none" stroke="{color}" stroke-width="2" '
+            f'points="{" ".join(f"{x},{y}" for x, y in spots)}"/>'
+        )
         parts += [f'<circle cx="{x}" cy="{y}" r="3" fill="{color}"/>' for x, y in spots]
         y = TOP + 10 + 44 * number
-        parts.append(f'<rect x="{LEFT + WIDTH + 20}" y="{y - 9}" width="10" height="10" fill="{color}"/>')
+        parts.append(
+            f'<rect x="{LEFT + WIDTH + 20}" y="{y - 9}" width="10" height="10" fill="{color}"/>'
+        )
         parts.append(f'<text x="{LEFT + WIDTH + 36}" y="{y}">{name}</text>')
-        parts.append(f'<text x="{LEFT + WIDTH + 36}" y="{y + 16}" fill="#57606a">{found[0][1]:.3g} to {found[-1][1]:.3g} ms</text>')
-    parts.append(f'<text x="{LEFT}" y="{TOP + HEIGHT + 45}" fill="#57606a">messages; both scales in powers of ten; {data["machine"]}</text>')
+        parts.append(
+            f'<text x="{LEFT + WIDTH + 36}" y="{y + 16}" fill="#57606a">{found[0][1]:.3g} to '
+            f"{found[-1][1]:.3g} ms</text>"
+        )
+    parts.append(
+        f'<text x="{LEFT}" y="{TOP + HEIGHT + 45}" fill="#57606a">messages; both scales in '
+        f"powers of ten; {data['machine']}</text>"
+    )
     return "\n".join([*parts, "</svg>", ""])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--measure", action="store_true")
     parser.add_argument("--sizes", default="1000,10000,100000,1000000")
     options = parser.parse_args()
     DOCS.mkdir(exist_ok=True)
     if options.measure:
-        DATA.write_text(json.dumps(measure([int(size) for size in options.sizes.split(",")]), indent=1) + "\n")
+        DATA.write_text(
+            json.dumps(measure([int(size) for size in options.sizes.split(",")]), indent=1) + "\n"
+        )
     CHART.write_text(drawn(json.loads(DATA.read_text())))
 
 

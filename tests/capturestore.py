@@ -1,4 +1,7 @@
-"""A store for capture that keeps everything in memory: what the real one promises, with none of its files."""
+"""A store for capture that keeps everything in memory.
+
+What the real one promises, with none of its files.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,9 @@ class MemoryStore:
 
     def family(self, session: str) -> frozenset[str]:
         found = {session}
-        while more := {f.child for f in self.forks if f.parent in found} | {f.parent for f in self.forks if f.child in found}:
+        while more := {f.child for f in self.forks if f.parent in found} | {
+            f.parent for f in self.forks if f.child in found
+        }:
             if more <= found:
                 break
             found |= more
@@ -89,7 +94,10 @@ class MemoryStore:
         if self.intruder is not None:
             intruder, self.intruder = self.intruder, None
             intruder()
-        if any(m.session in since.family for m in self.log[since.messages :]) or self.family(session) != since.family:
+        if (
+            any(m.session in since.family for m in self.log[since.messages :])
+            or self.family(session) != since.family
+        ):
             return False
         for entry in batch.entries:
             fields = {name: getattr(entry, name) for name in Entry.__slots__}
@@ -103,4 +111,8 @@ class MemoryStore:
 
     def overdue(self, before: datetime) -> list[Draft]:
         tokens = {message.turn for message in self.log} | self.settled
-        return [d for d in self.drafts if d.token not in tokens and datetime.fromisoformat(d.date) < before]
+        return [
+            d
+            for d in self.drafts
+            if d.token not in tokens and datetime.fromisoformat(d.date) < before
+        ]

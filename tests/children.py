@@ -1,4 +1,7 @@
-"""Real child processes for tests: they run a few lines of Python, answer line by line, and never outlive the test."""
+"""Real child processes for tests.
+
+They run a few lines of Python, answer line by line, and never outlive the test.
+"""
 
 import contextlib
 import os
@@ -121,9 +124,12 @@ os.setuid({NOBODY})
 
 @contextlib.contextmanager
 def unprivileged():
-    """A function that starts children whom file modes bind, and a directory of theirs: root may read and write everything.
+    """A function that starts children whom file modes bind, and a directory of theirs.
 
-    They give up their rights after all imports: the Python that runs the tests may lie where nobody else may look.
+    Root may read and write everything.
+
+    They give up their rights after all imports: the Python that runs the tests may lie where nobody
+    else may look.
     """
     with children() as start, tempfile.TemporaryDirectory(prefix="optchat-test-") as directory:
         drop = ""

@@ -1,4 +1,8 @@
-"""A clock for tests. In a module of its own: two files are named conftest, and only one of them can be imported by that name."""
+"""A clock for tests.
+
+In a module of its own: two files are named conftest, and only one of them can be imported by that
+name.
+"""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,8 @@
-"""What every test stands on: an environment without a user's profile or keys, no network, and a memory that is checked when it is left."""
+"""What every test stands on.
+
+An environment without a user's profile or keys, no network, and a memory that is checked when it is
+left.
+"""
 
 import os
 import socket
@@ -13,12 +17,26 @@ from optchat.core.settings import Settings
 from optchat.memory import Memory
 from optchat.storage import database
 
-_FOREIGN = ("HERMES_", "OPTCHAT_", "OPENAI_", "ANTHROPIC_", "OPENROUTER_", "GEMINI_", "GOOGLE_", "MISTRAL_", "GROQ_", "XAI_", "DEEPSEEK_")
+_FOREIGN = (
+    "HERMES_",
+    "OPTCHAT_",
+    "OPENAI_",
+    "ANTHROPIC_",
+    "OPENROUTER_",
+    "GEMINI_",
+    "GOOGLE_",
+    "MISTRAL_",
+    "GROQ_",
+    "XAI_",
+    "DEEPSEEK_",
+)
 
 settings.register_profile("quick", max_examples=20)
 _FULL = settings.get_profile("default").max_examples
 _SLOW = {"test_crash.py", "test_damage.py", "test_fuzz.py", "test_model_processes.py"}
-"""Files whose tests strike at every operation or every byte of whole lives, or live whole lives of several processes."""
+"""Files whose tests strike at every operation or every byte of whole lives, or live whole lives of
+several processes.
+"""
 
 
 def pytest_itemcollected(item):
@@ -30,17 +48,26 @@ def pytest_itemcollected(item):
 
 
 def _tries_less(test, usual):
-    """A test that names a number of examples tries the same share of them as one that names none; never less than those."""
-    own = getattr(test, "_hypothesis_internal_use_settings", None)  # there is no public way to ask a test for its settings
+    """A test that names a number of examples tries the same share of them as one that names none.
+
+    Never less than those.
+    """
+    own = getattr(
+        test, "_hypothesis_internal_use_settings", None
+    )  # there is no public way to ask a test for its settings
     if own is None or own.max_examples <= usual or hasattr(test, "examples_named"):
         return
     test.examples_named = own.max_examples  # a test with parameters is collected once for each
-    test._hypothesis_internal_use_settings = settings(own, max_examples=max(usual, own.max_examples * usual // _FULL))
+    test._hypothesis_internal_use_settings = settings(
+        own, max_examples=max(usual, own.max_examples * usual // _FULL)
+    )
 
 
 @pytest.fixture(autouse=True)
 def _no_profile_and_no_network(monkeypatch):
-    """A test that forgets to say which home or which model it means must fail, not use the ones of whoever runs it."""
+    """A test that forgets to say which home or which model it means must fail, not use the ones of
+    whoever runs it.
+    """
     for name in list(os.environ):
         if name.startswith(_FOREIGN) or name.endswith(("_API_KEY", "_TOKEN")):
             monkeypatch.delenv(name)
@@ -50,7 +77,10 @@ def _no_profile_and_no_network(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def _no_waiting_for_the_disk(monkeypatch):
-    """No test pulls the plug; those about durability count the syncs (``faults.py``). Waiting for each would take minutes."""
+    """No test pulls the plug; those about durability count the syncs (``faults.py``).
+
+    Waiting for each would take minutes.
+    """
     monkeypatch.setattr(os, "fsync", lambda _file: None)
 
     def connect(path, *rest, connect=database.connect, **options):
@@ -63,7 +93,11 @@ def _no_waiting_for_the_disk(monkeypatch):
 
 def _guarded(connect):
     def guarded(self, address):
-        if self.family != getattr(socket, "AF_UNIX", None) and str(address[0]) not in ("localhost", "::1") and not str(address[0]).startswith("127."):
+        if (
+            self.family != getattr(socket, "AF_UNIX", None)
+            and str(address[0]) not in ("localhost", "::1")
+            and not str(address[0]).startswith("127.")
+        ):
             raise AssertionError(f"a test reaches out to {address}")
         return connect(self, address)
 
@@ -83,7 +117,9 @@ def root(tmp_path):
 
 @pytest.fixture
 def opened(root, clock):
-    """Opens memories that are closed when the test ends, without a background thread unless asked for."""
+    """Opens memories that are closed when the test ends, without a background thread unless asked
+    for.
+    """
     memories = []
 
     def open_(path: Path | None = None, **options):

@@ -1,7 +1,9 @@
-"""Lives of a memory that a disk may fail in at any operation, told by a teller who notes what was acknowledged.
+"""Lives of a memory that a disk may fail in at any operation, told by a teller who notes what was
+acknowledged.
 
-A life is a function of a ``Teller``. The same life is lived without a fault (to count operations), with a crash at one of them and then
-again from what is left on the disk, or with an error that the code itself has to get over.
+A life is a function of a ``Teller``. The same life is lived without a fault (to count operations),
+with a crash at one of them and then again from what is left on the disk, or with an error that the
+code itself has to get over.
 """
 
 import copy
@@ -30,7 +32,10 @@ DRAFT = Draft("begun", "d", "begun and never shown", "2026-05-01T08:00:00.000+00
 
 @dataclass
 class Said:
-    """One text; ``sure`` once it was acknowledged. ``loose``: kept aside by somebody, so that its place is not known."""
+    """One text; ``sure`` once it was acknowledged.
+
+    ``loose``: kept aside by somebody, so that its place is not known.
+    """
 
     text: str
     sure: bool = False
@@ -39,7 +44,10 @@ class Said:
 
 @dataclass
 class Host:
-    """What a host has of a conversation: its list, the part its database holds, the session, and which turn comes next."""
+    """What a host has of a conversation.
+
+    Its list, the part its database holds, the session, and which turn comes next.
+    """
 
     session: str = "s1"
     live: list = field(default_factory=list)
@@ -48,7 +56,9 @@ class Host:
 
 
 class Teller:
-    """Says things to the memory in ``root`` and knows which of them must be there whatever happens from now on."""
+    """Says things to the memory in ``root`` and knows which of them must be there whatever happens
+    from now on.
+    """
 
     def __init__(self, root, disk=None):
         self.root = root
@@ -87,11 +97,16 @@ class Teller:
     def text(self, what="message", **more):
         """A text that was never said before, with a word of its own and of some length."""
         number = len(self.said)
-        self.said.append(Said(f"{what} {number} w{number}w" + " and so on" * (number % 5 * 6), **more))
+        self.said.append(
+            Said(f"{what} {number} w{number}w" + " and so on" * (number % 5 * 6), **more)
+        )
         return self.said[-1].text
 
     def record(self, memory, count):
-        entries = [Entry(kind="user" if k % 2 else "talk", text=self.text(), session="r") for k in range(count)]
+        entries = [
+            Entry(kind="user" if k % 2 else "talk", text=self.text(), session="r")
+            for k in range(count)
+        ]
         self.do(lambda: memory.record(entries))
         self.sure(*(entry.text for entry in entries))
 
@@ -122,7 +137,9 @@ def records(teller):
 
 
 def left_by_others(teller):
-    """What another could not index, a line it was cut in, and the notes of a process that was killed."""
+    """What another could not index, a line it was cut in, and the notes of a process that was
+    killed.
+    """
     memory = teller.open()
     teller.record(memory, 2)
     teller.clock.forward(days=-1)
@@ -131,7 +148,9 @@ def left_by_others(teller):
     teller.clock.forward(days=1)
     with (teller.root / "main" / "2026-05-01.jsonl").open("ab") as file:
         file.write(b'{"i":5,"kind":"us')
-    with Memory.open(teller.root.with_name(f"{teller.root.name}-dead"), SMALL, compact=False, clock=teller.clock) as dead:
+    with Memory.open(
+        teller.root.with_name(f"{teller.root.name}-dead"), SMALL, compact=False, clock=teller.clock
+    ) as dead:
         texts = [teller.text("aside", sure=True, loose=True) for _ in range(3)]
         entries = [{"kind": "user", "text": text, "session": "d"} for text in texts]
         dead.capture_store().begin(DRAFT)
@@ -151,11 +170,19 @@ def takes_in(teller):
     teller.record(memory, 2)
     store = memory.capture_store()
     text = teller.text("other")
-    batch = Batch([Entry(kind="user", text=text, session="o", turn="t1")], gap="summed up", settled=["t2"])
+    batch = Batch(
+        [Entry(kind="user", text=text, session="o", turn="t1")], gap="summed up", settled=["t2"]
+    )
     since = [store.news("o", None)]
-    while not teller.do(lambda: store.commit("o", batch, since[-1].mark)):  # a first attempt has left something: what it is says the log
+    while not teller.do(
+        lambda: store.commit("o", batch, since[-1].mark)
+    ):  # a first attempt has left something: what it is says the log
         since.append(store.news("o", None))
-        batch.entries = [entry for entry in batch.entries if entry.text not in [m.text for m in since[-1].messages]]
+        batch.entries = [
+            entry
+            for entry in batch.entries
+            if entry.text not in [m.text for m in since[-1].messages]
+        ]
     teller.sure(text)
     teller.record(memory, 1)
     memory.close()
@@ -197,7 +224,10 @@ def makes_anew(teller):
 
 
 def converses(teller):
-    """Turns of an agent through capture: begun, ended, with a tool and a compression, and given up at the end."""
+    """Turns of an agent through capture.
+
+    Begun, ended, with a tool and a compression, and given up at the end.
+    """
     memory, host = teller.open(), teller.host
     capture = Capture(memory.capture_store(), session=host.session)
     _hook(capture.initialized)
@@ -211,14 +241,19 @@ def converses(teller):
     capture.turn_ended(host.live)
     teller.sure(*texts_in(host.live))
     begun = teller.text("never shown")
-    teller.do(lambda: capture.turn_started(begun)) if not teller.disk else capture.turn_started(begun)
+    teller.do(lambda: capture.turn_started(begun)) if not teller.disk else capture.turn_started(
+        begun
+    )
     teller.sure(begun)
     capture.shutdown()
     memory.close()
 
 
 def _hook(act):
-    """Something a host says once; whether it was taken. A disk that refused in one turn works in the next."""
+    """Something a host says once; whether it was taken.
+
+    A disk that refused in one turn works in the next.
+    """
     try:
         act()
     except OptchatError:
@@ -236,8 +271,14 @@ def _turn(teller, capture, memory):
         _hook(lambda: memory.recall("so on", host.session))
     new = [{"role": "user", "content": ask}]
     if host.turn % 2:
-        call = {"id": f"c{host.turn}", "function": {"name": "terminal", "arguments": teller.text("call")}}
-        new += [{"role": "assistant", "content": "", "tool_calls": [call]}, {"role": "tool", "tool_call_id": call["id"], "content": teller.text("result")}]
+        call = {
+            "id": f"c{host.turn}",
+            "function": {"name": "terminal", "arguments": teller.text("call")},
+        }
+        new += [
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": call["id"], "content": teller.text("result")},
+        ]
     new.append({"role": "assistant", "content": teller.text("answer")})
     live = [*host.live, *new]
     if teller.saves_first:
@@ -256,7 +297,10 @@ def _compress(teller, capture):
         teller.sure(*texts_in(host.live))
     _hook(lambda: capture.switched("s2", parent="s1", reason="compression"))
     host.session = "s2"
-    host.live = host.saved = [{"role": "user", "content": f"{SUMMARY}\n\n{SUMMARY_END}", "_compressed_summary": True}, *host.live[-2:]]
+    host.live = host.saved = [
+        {"role": "user", "content": f"{SUMMARY}\n\n{SUMMARY_END}", "_compressed_summary": True},
+        *host.live[-2:],
+    ]
 
 
 def texts_in(messages):
@@ -271,7 +315,10 @@ def texts_in(messages):
 
 
 def assert_law_7(found, said):
-    """Everything acknowledged is there, once and in order; of the one batch that was under way all, a beginning or nothing."""
+    """Everything acknowledged is there, once and in order.
+
+    Of the one batch that was under way all, a beginning or nothing.
+    """
     assert len(found) == len(set(found)), "something is there twice"
     missing = [one.text for one in said if one.sure and one.text not in found]
     assert not missing, f"acknowledged and lost: {missing}"
@@ -285,7 +332,9 @@ def assert_law_7(found, said):
 
 
 def assert_whole(memory, said):
-    """The log obeys law 7, goes on with the next number, and all that is derived from it comes to agree with it."""
+    """The log obeys law 7, goes on with the next number, and all that is derived from it comes to
+    agree with it.
+    """
     total = memory._store.total()
     found = texts_of(memory, said)
     assert_law_7(found, said)
@@ -294,7 +343,9 @@ def assert_whole(memory, said):
     assert texts_of(memory, said) == [*found, "last"]
     lines, _ = shown_lines(memory.view())
     assert tiles([(first, end) for first, end, _ in lines], total + 1)
-    for id_, text in list(enumerate(found))[:: max(1, len(found) // 4)]:  # by the word that only this one has
+    for id_, text in list(enumerate(found))[
+        :: max(1, len(found) // 4)
+    ]:  # by the word that only this one has
         assert [hit.id for hit in memory.search(text.split()[2])] == [id_]
     assert_sound(memory)
 
@@ -302,4 +353,9 @@ def assert_whole(memory, said):
 def texts_of(memory, said):
     """The log, text by text; of a call what it was called with."""
     messages = memory._store.messages(0, memory._store.total())
-    return [next(one.text for one in said if one.text in message.text) if message.kind == "tool" else message.text for message in messages]
+    return [
+        next(one.text for one in said if one.text in message.text)
+        if message.kind == "tool"
+        else message.text
+        for message in messages
+    ]

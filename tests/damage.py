@@ -1,4 +1,6 @@
-"""A memory with every kind of file in it, as bytes that tests lay out, damage and open, and a literal judge of what must then be true."""
+"""A memory with every kind of file in it, as bytes that tests lay out, damage and open, and a
+literal judge of what must then be true.
+"""
 
 import contextlib
 import json
@@ -26,7 +28,10 @@ TRUTH = ("main", "tree", "capture", "usage.jsonl")
 
 
 class Life:
-    """The files of one memory, by name: ``closed`` as it was left, ``running`` as it was while a process had it open."""
+    """The files of one memory, by name.
+
+    ``closed`` as it was left, ``running`` as it was while a process had it open.
+    """
 
     def __init__(self, root):
         self.clock = Clock()
@@ -36,13 +41,19 @@ class Life:
             self._live_a_day(memory, disk, day)
             self.clock.forward(days=1)
         memory.view()
-        memory.record([Entry(kind="user", text="bye", session="s2")])  # last of all, and short: it is cut at every byte
+        memory.record(
+            [Entry(kind="user", text="bye", session="s2")]
+        )  # last of all, and short: it is cut at every byte
         assert memory.settle(30)
-        viewfile.save(root / "context.json", viewfile.SavedView((Place(3, 0), Place(2, 2)), 32_768, 1))
+        viewfile.save(
+            root / "context.json", viewfile.SavedView((Place(3, 0), Place(2, 2)), 32_768, 1)
+        )
         (root / "config.json").write_bytes(b'{"view_budget_chars": 2000}\n')
         state = sums.State()
         for call in range(3):
-            event = sums.Event("2026-05-01T09:00:00+00:00", "line", "small", (0, call), 1, 100, 0, 10)
+            event = sums.Event(
+                "2026-05-01T09:00:00+00:00", "line", "small", (0, call), 1, 100, 0, 10
+            )
             state = state.after(event)
             with (root / "usage.jsonl").open("ab") as file:
                 file.write(sums.encode(event, state))
@@ -55,22 +66,36 @@ class Life:
     def _live_a_day(self, memory, disk, day):
         session = f"s{day}"
         entries = [
-            Entry(kind=("user", "talk")[k % 2], text=f"message {day} {k} ä中 " + "words " * (k * 5 % 29), session=session,
-                  uid=f"u{day}-{k}" if k % 3 == 0 else "", author="Ana" if k % 4 == 0 else "")
+            Entry(
+                kind=("user", "talk")[k % 2],
+                text=f"message {day} {k} ä中 " + "words " * (k * 5 % 29),
+                session=session,
+                uid=f"u{day}-{k}" if k % 3 == 0 else "",
+                author="Ana" if k % 4 == 0 else "",
+            )
             for k in range(9)
-        ]  # fmt: skip
+        ]
         memory.record(entries)
         disk.begin(self._draft("open", day))
         disk.begin(self._draft("answered", day))
         disk.fork(f"{session}b", session, ["t"], whole=False)
         memory._notes.jot({"type": "shown", "session": session, "up_to": 5, "undone": 0})
         said = Entry(kind="user", text=f"asked {day}", session=session, turn=f"answered{day}")
-        batch = Batch([said], binds=[Bind(1, f"bound{day}")], settled=[f"gone{day}"], gap=f"summary {day}")
+        batch = Batch(
+            [said], binds=[Bind(1, f"bound{day}")], settled=[f"gone{day}"], gap=f"summary {day}"
+        )
         assert disk.commit(session, batch, disk.news(session, None).mark)
         assert memory.settle(30)
 
     def _draft(self, name, day):
-        return Draft(f"{name}{day}", f"s{day}", "asked and never answered", self.clock().isoformat(), "", "me")
+        return Draft(
+            f"{name}{day}",
+            f"s{day}",
+            "asked and never answered",
+            self.clock().isoformat(),
+            "",
+            "me",
+        )
 
     def open(self, files, root):
         """Lay the files out and open them."""
@@ -81,8 +106,14 @@ class Life:
 
 
 def _read(root):
-    found = {str(path.relative_to(root)): path.read_bytes() for path in sorted(root.rglob("*")) if path.is_file()}
-    return {name: data for name, data in found.items() if data and not name.endswith(("-shm", ".lock"))}
+    found = {
+        str(path.relative_to(root)): path.read_bytes()
+        for path in sorted(root.rglob("*"))
+        if path.is_file()
+    }
+    return {
+        name: data for name, data in found.items() if data and not name.endswith(("-shm", ".lock"))
+    }
 
 
 def room_of(name):
@@ -96,11 +127,18 @@ def without_derived(files):
 def use(memory):
     """Everything a host does with a memory, but for writing. Only our own errors may come of it."""
     uses = [
-        memory.view, memory.status, lambda: memory.zoom(3), lambda: memory.zoom("0+8"), lambda: memory.date("8+4"),
-        lambda: memory.search("message words"), lambda: list(memory.session_entries("s1")), lambda: memory.recall("message 2", "other"),
-        lambda: memory.recall("message 2", "s0"), lambda: memory.capture_store().news("s1", None),
+        memory.view,
+        memory.status,
+        lambda: memory.zoom(3),
+        lambda: memory.zoom("0+8"),
+        lambda: memory.date("8+4"),
+        lambda: memory.search("message words"),
+        lambda: list(memory.session_entries("s1")),
+        lambda: memory.recall("message 2", "other"),
+        lambda: memory.recall("message 2", "s0"),
+        lambda: memory.capture_store().news("s1", None),
         lambda: memory.capture_store().overdue(memory._store.clock()),
-    ]  # fmt: skip
+    ]
     for one in uses:
         with contextlib.suppress(OptchatError):
             one()
@@ -115,7 +153,10 @@ def assert_goes_on(memory, total=TOTAL):
 
 
 def lines_hit(before, first, end):
-    """Numbers of the lines that bytes [first, end) lie in; a line's newline is the next line's matter too."""
+    """Numbers of the lines that bytes [first, end) lie in.
+
+    A line's newline is the next line's matter too.
+    """
     hit, at = set(), 0
     for number, line in enumerate(before.splitlines(keepends=True)):
         if first < at + len(line) and end > at:
@@ -132,10 +173,13 @@ _ISO = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d+)?([+-]\d\d:\d\d))?"
 
 
 def must_show(room, before, after):
-    """Whether a change of a file of the truth is one that checksums, numbers and form show: "damage", "note", or "" for not at all.
+    """Whether a change of a file of the truth is one that checksums, numbers and form show.
 
-    Said from the format's definition: a checksum covers number, kind and text of a message, number and text of a node, and all of a
-    note or a line on a call. Lines are compared one by one; what only looks like the beginning of a line may be what a crash left.
+    "damage", "note", or "" for not at all.
+
+    Said from the format's definition: a checksum covers number, kind and text of a message, number
+    and text of a node, and all of a note or a line on a call. Lines are compared one by one; what
+    only looks like the beginning of a line may be what a crash left.
     """
     if _values(before) == _values(after):
         return ""
@@ -169,7 +213,11 @@ def _of_line(room, old, new):
     if room in ("capture", "usage.jsonl"):
         return "damage"
     covered = ("i", "kind", "text") if room == "main" else ("l", "i", "text")
-    if any(was[key] != is_.get(key) for key in covered) or is_.get("size", was["size"]) != was["size"] or is_.get("crc", was["crc"]) != was["crc"]:
+    if (
+        any(was[key] != is_.get(key) for key in covered)
+        or is_.get("size", was["size"]) != was["size"]
+        or is_.get("crc", was["crc"]) != was["crc"]
+    ):
         return "damage"
     if gone := was.keys() - is_.keys():
         return "damage" if gone & {"size", "date", "session", "by", "crc"} else "note"

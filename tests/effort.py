@@ -1,4 +1,7 @@
-"""How much is tried: what a normal run has time for, or all of it where OPTCHAT_TEST_FULL is set."""
+"""How much is tried.
+
+What a normal run has time for, or all of it where OPTCHAT_TEST_FULL is set.
+"""
 
 import os
 

@@ -1,9 +1,12 @@
-"""A file layer that fails, falls short or dies at the n-th operation, in place of the one `storage/files.py` uses.
+"""A file layer that fails, falls short or dies at the n-th operation, in place of the one
+`storage/files.py` uses.
 
-Operations are the calls that change a disk: opening for writing, write, fsync, ftruncate, replace, unlink and mkdir; if asked for, also the
-commits of SQLite. Its own files are not touched: a transaction that is left by an exception is lost as it is in a crash.
+Operations are the calls that change a disk: opening for writing, write, fsync, ftruncate, replace,
+unlink and mkdir; if asked for, also the commits of SQLite. Its own files are not touched: a
+transaction that is left by an exception is lost as it is in a crash.
 
-A ``Plug`` can be pulled besides: it gives the directory as a power cut would leave it, without what was not synced.
+A ``Plug`` can be pulled besides: it gives the directory as a power cut would leave it, without what
+was not synced.
 """
 
 import contextlib
@@ -83,8 +86,9 @@ class Disk:
 class Plug(Disk):
     """Remembers what was synced, and can give a directory as it would be found after a power cut.
 
-    A file has the bytes of its last sync; a name is there if its directory was synced since. Derived databases and lock files are
-    taken as they are: SQLite syncs by itself, and both may be missing.
+    A file has the bytes of its last sync; a name is there if its directory was synced since.
+    Derived databases and lock files are taken as they are: SQLite syncs by itself, and both may be
+    missing.
     """
 
     def __init__(self):
@@ -119,10 +123,17 @@ class Plug(Disk):
             self._bytes[os.fstat(file).st_ino] = path.read_bytes()
 
     def _sync_dir(self, path):
-        self._names[path] = {entry.name: None if entry.is_dir() else entry.inode() for entry in os.scandir(path)} if path.exists() else {}
+        self._names[path] = (
+            {entry.name: None if entry.is_dir() else entry.inode() for entry in os.scandir(path)}
+            if path.exists()
+            else {}
+        )
 
     def pull(self, root, target, *, names_landed=False):
-        """Make ``target`` what is left of ``root``. ``names_landed``: what was made, replaced or removed stays so, though nothing synced it."""
+        """Make ``target`` what is left of ``root``.
+
+        ``names_landed``: what was made, replaced or removed stays so, though nothing synced it.
+        """
         if names_landed:
             self._sync_all(root)
         if root.name in self._names[root.parent]:
@@ -171,20 +182,40 @@ def _as_sqlite_says_it(error):
 
 
 @contextlib.contextmanager
-def disk(at=None, how=disk_error, *, only=None, for_ever=False, landing=0, late=False, commits=False, layer=Disk):
+def disk(
+    at=None,
+    how=disk_error,
+    *,
+    only=None,
+    for_ever=False,
+    landing=0,
+    late=False,
+    commits=False,
+    layer=Disk,
+):
     """Every file operation of the storage room goes through the `Disk` this gives.
 
-    ``at``: the operation that goes wrong, from 0. ``how``: makes what it raises; `Crash` means that nothing works afterwards. ``only``: number
-    only operations of this name. ``for_ever``: all later ones fail as well. ``landing``: bytes of a failing write that reach the file.
-    ``late``: what fails has been done all the same. ``commits``: those of SQLite are operations too. ``layer``: the class of the disk.
+    ``at``: the operation that goes wrong, from 0. ``how``: makes what it raises; `Crash` means that
+    nothing works afterwards. ``only``: number only operations of this name. ``for_ever``: all later
+    ones fail as well. ``landing``: bytes of a failing write that reach the file. ``late``: what
+    fails has been done all the same. ``commits``: those of SQLite are operations too. ``layer``:
+    the class of the disk.
     """
     one = layer()
     one.late = late
-    one.at, one.how, one.only, one.for_ever, one.bytes = at, how, only, for_ever or how is Crash, landing
+    one.at, one.how, one.only, one.for_ever, one.bytes = (
+        at,
+        how,
+        only,
+        for_ever or how is Crash,
+        landing,
+    )
 
     def met(name, function):
         def call(self, *args, **options):
-            if sys._getframe(1).f_globals is not vars(files):  # the lock library makes directories of its own accord
+            if sys._getframe(1).f_globals is not vars(
+                files
+            ):  # the lock library makes directories of its own accord
                 return function(self, *args, **options)
             return one._meets(name, self.name, lambda: function(self, *args, **options))
 
@@ -199,7 +230,9 @@ def disk(at=None, how=disk_error, *, only=None, for_ever=False, landing=0, late=
             raise _as_sqlite_says_it(error) from error
 
     with (
-        mock.patch.object(database.Database, "execute", execute) if commits else contextlib.nullcontext(),
+        mock.patch.object(database.Database, "execute", execute)
+        if commits
+        else contextlib.nullcontext(),
         mock.patch.object(files, "os", one),
         mock.patch.object(Path, "replace", met("replace", Path.replace)),
         mock.patch.object(Path, "unlink", met("unlink", Path.unlink)),

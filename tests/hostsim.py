@@ -1,11 +1,15 @@
-"""Two hosts as they are: what happens to a conversation between the words that are said and the lists a provider is shown.
+"""Two hosts as they are.
 
-Host A gives its messages no ids, host B does. Both pass the provider their live list, and do to it what was seen in recordings of
-the real ones: join unanswered messages, close broken turns with words of their own, compress, reload from a database that holds
-less than the list did, copy a conversation without a word, hand an old list at the end, forget to call back. A ``World`` also
+What happens to a conversation between the words that are said and the lists a provider is shown.
+
+Host A gives its messages no ids, host B does. Both pass the provider their live list, and do to it
+what was seen in recordings of the real ones: join unanswered messages, close broken turns with
+words of their own, compress, reload from a database that holds less than the list did, copy a
+conversation without a word, hand an old list at the end, forget to call back. A ``World`` also
 knows what was really said, and which of it any hook has shown.
 
-Nothing here is made easy for the code under test: a reading that passes only because the simulator is kind would fail on a host.
+Nothing here is made easy for the code under test: a reading that passes only because the simulator
+is kind would fail on a host.
 """
 
 from __future__ import annotations
@@ -82,7 +86,9 @@ _TELLS_PARENTS = "parent_of" in inspect.signature(Capture.__init__).parameters
 
 @dataclass
 class Step:
-    """A tool call inside a turn: ``steer`` reaches the agent after it, ``compress`` happens after it.
+    """A tool call inside a turn.
+
+    ``steer`` reaches the agent after it, ``compress`` happens after it.
 
     ``reports``: the call delegates, and so many subagents report before it is over.
     """
@@ -98,11 +104,13 @@ class Step:
 class Turn:
     """One turn: what the user says (a list: with a picture), what the agent does, and how it ends.
 
-    ``end``: ok | interrupt | partial | error | empty | die_unsaved | die | die_answered. ``preflight``: the host compresses before it
-    announces the turn. ``late``: the hook after the turn comes only when the next one has begun. ``before``: a message sent into the
-    turn before the model's first answer. ``odd``: contents of rows in the user's role that nobody said, in front of the answer.
-    ``made``: the turn is the host's own, and so are its words: ``recovery`` of a turn that broke off (``text``: its words), or ``batch``,
-    what subagents have reported. ``wrapped``: the host puts a note of its own before the user's words.
+    ``end``: ok | interrupt | partial | error | empty | die_unsaved | die | die_answered.
+    ``preflight``: the host compresses before it announces the turn. ``late``: the hook after the
+    turn comes only when the next one has begun. ``before``: a message sent into the turn before the
+    model's first answer. ``odd``: contents of rows in the user's role that nobody said, in front of
+    the answer. ``made``: the turn is the host's own, and so are its words: ``recovery`` of a turn
+    that broke off (``text``: its words), or ``batch``, what subagents have reported. ``wrapped``:
+    the host puts a note of its own before the user's words.
     """
 
     text: str | list[dict[str, Any]]
@@ -132,10 +140,14 @@ class World:
         witness: bool = False,
         listed: bool = True,
     ) -> None:
-        """``keep``: messages a compression leaves at the end. ``rotate``: it opens a new session. ``calls``: their ids are unique; or
-        ``counted``, in each turn call_0, call_1 and so on; or ``equal`` for equal calls, which all are, and so are their results.
-        ``lag``: seconds from the announcement of a message to its row. ``witness``: the host's database says which session a session
-        was made from. ``listed``: a plugin is shown the list as a turn begins."""
+        """``keep``: messages a compression leaves at the end.
+
+        ``rotate``: it opens a new session. ``calls``: their ids are unique; or ``counted``, in each
+        turn call_0, call_1 and so on; or ``equal`` for equal calls, which all are, and so are their
+        results. ``lag``: seconds from the announcement of a message to its row. ``witness``: the
+        host's database says which session a session was made from. ``listed``: a plugin is shown
+        the list as a turn begins.
+        """
         self.flavour = flavour
         self.store = store
         self.keep = keep
@@ -187,7 +199,10 @@ class World:
         return name
 
     def first_name(self, session: str) -> str:
-        """Of a session whose id a compression has changed, the first: a turn may begin under one and end under the other."""
+        """Of a session whose id a compression has changed, the first.
+
+        A turn may begin under one and end under the other.
+        """
         while session in self.renamed:
             session = self.renamed[session]
         return session
@@ -197,13 +212,18 @@ class World:
         self.truth.append(said)
         return said
 
-    def start(self, session: str | None = None, *, joined: bool = False, gateway: bool = False) -> Agent:
+    def start(
+        self, session: str | None = None, *, joined: bool = False, gateway: bool = False
+    ) -> Agent:
         """A new process, or a rebuilt agent: a session and its history from the database."""
         name = session or self.new_session()
         return Agent(self, name, self.load(name, joined=joined, gateway=gateway))
 
     def load(self, session: str, *, joined: bool = False, gateway: bool = False) -> list[Message]:
-        """The history as the database gives it back: stripped, flattened, without what was appended after a row was saved."""
+        """The history as the database gives it back.
+
+        Stripped, flattened, without what was appended after a row was saved.
+        """
         found = [restored(row, named=self.named) for row in self.rows[session] if row.active]
         if gateway:
             found = replayed(found, named=self.named)
@@ -223,10 +243,13 @@ class World:
     def leave_untold(self, session: str) -> bool:
         """A session is left for a copy that no hook tells; whether the copy shows a word of it.
 
-        Nothing links one to a session of which it shows but white space: what came first is not known.
+        Nothing links one to a session of which it shows but white space: what came first is not
+        known.
         """
         rows = (row.message for row in self.rows[session] if row.active)
-        shows = any(flat(message["content"]).strip() or message.get("tool_calls") for message in rows)
+        shows = any(
+            flat(message["content"]).strip() or message.get("tool_calls") for message in rows
+        )
         if shows:
             self.untold.add(session)
         else:
@@ -234,17 +257,24 @@ class World:
         return shows
 
     def lose_trace(self, session: str) -> None:
-        """No list has shown what is not logged of a session, or of a copy of it, and now none may do so in time."""
-        logged = {(m.session, normal("steer" if m.tool == "steer" else m.kind, m.text)) for m in self.store.log}
+        """No list has shown what is not logged of a session, or of a copy of it, and now none may
+        do so in time.
+        """
+        logged = {
+            (m.session, normal("steer" if m.tool == "steer" else m.kind, m.text))
+            for m in self.store.log
+        }
         for said in self.truth:
             if said.session == session and (session, normal(said.kind, said.text)) not in logged:
                 said.loose = True
 
     def compress(self, session: str, *, rotate: bool) -> str:
-        """A compressor without memory makes a head, a summary and a tail of what the database holds; no hook tells.
+        """A compressor without memory makes a head, a summary and a tail of what the database
+        holds; no hook tells.
 
         Both hosts: a gateway's hygiene and its ``/compress`` (A 0.19.0, gateway/run.py and
-        gateway/slash_commands.py: ``skip_memory=True``); ``compression.in_place: false`` rotates the id.
+        gateway/slash_commands.py: ``skip_memory=True``); ``compression.in_place: false`` rotates
+        the id.
         """
         messages = self.load(session, joined=True)
         start = tail_start(messages, self.keep)
@@ -260,19 +290,38 @@ class World:
         return into
 
     def repair(self, messages: list[Message], *, loading: bool = False) -> list[Message]:
-        """Join what two neighbours of one role say; the first one's dict survives, changed in place."""
+        """Join what two neighbours of one role say.
+
+        The first one's dict survives, changed in place.
+        """
         done: list[Message] = []
         for message in messages:
             last = done[-1] if done else None
-            texts = last is not None and isinstance(last["content"], str) and isinstance(message["content"], str)
-            if last is not None and texts and last["role"] == message["role"] == "user" and self._may_join(last):
+            texts = (
+                last is not None
+                and isinstance(last["content"], str)
+                and isinstance(message["content"], str)
+            )
+            if (
+                last is not None
+                and texts
+                and last["role"] == message["role"] == "user"
+                and self._may_join(last)
+            ):
                 old, new = last["content"], message["content"]
                 last["content"] = f"{old}\n\n{new}" if old and new else old or new
                 last.pop("api_content", None)
                 last.said = [*last.said, *message.said]
                 self._absorb(last, message)
-            elif last is not None and texts and loading and last["role"] == message["role"] == "assistant":
-                parts = [part for part in (last["content"].strip(), message["content"].strip()) if part]
+            elif (
+                last is not None
+                and texts
+                and loading
+                and last["role"] == message["role"] == "assistant"
+            ):
+                parts = [
+                    part for part in (last["content"].strip(), message["content"].strip()) if part
+                ]
                 last["content"] = "\n".join(parts)
                 calls = [*last.get("tool_calls", []), *message.get("tool_calls", [])]
                 if calls:
@@ -285,13 +334,22 @@ class World:
 
     def _absorb(self, last: Message, message: Message) -> None:
         if self.named and message.get("message_uid"):
-            last["_absorbed_message_uids"] = [*last.get("_absorbed_message_uids", []), message["message_uid"]]
+            last["_absorbed_message_uids"] = [
+                *last.get("_absorbed_message_uids", []),
+                message["message_uid"],
+            ]
 
     def _may_join(self, last: Message) -> bool:
-        return not (self.named and (last.get("display_kind") == "steer" or SUMMARY[:20] in last["content"]))
+        return not (
+            self.named and (last.get("display_kind") == "steer" or SUMMARY[:20] in last["content"])
+        )
 
     def shown(self, messages: list[Message]) -> list[Message]:
-        """What a hook is passed: on A the live messages, on B copies where a secret is masked, each time perhaps in another way."""
+        """What a hook is passed.
+
+        On A the live messages, on B copies where a secret is masked, each time perhaps in another
+        way.
+        """
         for message in messages:
             before = bool(message.said) and message.said[0].seen
             for said in message.said:
@@ -303,9 +361,12 @@ class World:
         return [self._masked(message) for message in messages]
 
     def _overtaken(self, said: Said) -> bool:
-        """Whether what came later is in the log: the user's own words are not, they are told at once.
+        """Whether what came later is in the log.
 
-        A list that did not hold it was shown first, as after a request that broke off and was sent again.
+        The user's own words are not, they are told at once.
+
+        A list that did not hold it was shown first, as after a request that broke off and was sent
+        again.
         """
         if said.kind == "note" or (said.kind == "user" and not said.untold):
             return False
@@ -328,16 +389,21 @@ class World:
         if calls and any("sk-" in call["function"]["arguments"] for call in calls):
             calls = copy.deepcopy(calls)
             for call in calls:  # a mask eats up to the end of a word: what is left is no JSON
-                call["function"]["arguments"] = re.sub(r'sk-\w+"?\}?', "***", call["function"]["arguments"])
+                call["function"]["arguments"] = re.sub(
+                    r'sk-\w+"?\}?', "***", call["function"]["arguments"]
+                )
             message = Message({**message, "tool_calls": calls}, message.said)
         return message
 
 
 class Agent:
-    """One agent of the host, with its provider: the live list, and the hooks as the host calls them.
+    """One agent of the host, with its provider.
 
-    ``live``: the conversation as the user's window has it; ``last``: the agent's own ``_session_messages``,
-    empty in a new one, and else the list of its last turn (A 0.19.0, run_agent.py, ``_persist_session``).
+    The live list, and the hooks as the host calls them.
+
+    ``live``: the conversation as the user's window has it; ``last``: the agent's own
+    ``_session_messages``, empty in a new one, and else the list of its last turn (A 0.19.0,
+    run_agent.py, ``_persist_session``).
     """
 
     def __init__(self, world: World, session: str, history: list[Message]) -> None:
@@ -346,7 +412,11 @@ class Agent:
         self.live = history
         self.last: list[Message] = []
         self.waiting: list[tuple[list[Message], str]] = []
-        more = {"parent_of": lambda name: world.parents.get(name, "")} if _TELLS_PARENTS and world.witness else {}
+        more = (
+            {"parent_of": lambda name: world.parents.get(name, "")}
+            if _TELLS_PARENTS and world.witness
+            else {}
+        )
         self.capture = Capture(world.store, session=session, **more)
         self.capture.initialized()
         self.dead = False
@@ -374,17 +444,24 @@ class Agent:
         for truth in user.said:
             truth.seen = truth.seen or bool(announced) or world.listed
             truth.untold = not announced and not world.listed
-        # Both hosts call a plugin's pre_llm_call before they announce the turn to the memory, with the list as it is, and nothing masked
-        # (A 0.19.0, agent/turn_context.py, build_turn_context; B 0.22.2, the same, _collect_pre_llm_call_context).
+        # Both hosts call a plugin's pre_llm_call before they announce the turn to the memory, with
+        # the list as it is, and nothing masked (A 0.19.0, agent/turn_context.py,
+        # build_turn_context; B 0.22.2, the same, _collect_pre_llm_call_context).
         began_with = (len(self.live), user) if world.listed else (0, None)
-        self.capture.turn_started(world.mask(announced) if world.named else announced, "", *began_with)
+        self.capture.turn_started(
+            world.mask(announced) if world.named else announced, "", *began_with
+        )
         if turn.end == "die_unsaved":
             self.crash()
             return
         if world.named and not isinstance(turn.text, str):
-            user["content"].append({"type": "text", "text": f"<memory-context>\n{NOTE}\n\nVIEW\n</memory-context>"})
+            user["content"].append(
+                {"type": "text", "text": f"<memory-context>\n{NOTE}\n\nVIEW\n</memory-context>"}
+            )
         elif isinstance(user["content"], str):
-            user["api_content"] = f"{turn.text}\n\n<memory-context>\n{NOTE}\n\nVIEW\n</memory-context>"
+            user["api_content"] = (
+                f"{turn.text}\n\n<memory-context>\n{NOTE}\n\nVIEW\n</memory-context>"
+            )
         world.passes(world.lag())
         self.save()
         self.live = world.repair(self.live)
@@ -407,15 +484,24 @@ class Agent:
         if not self.world.named:
             user["content"], user.kept = RECOVERY, ""
             return ""
-        said = (said for said in reversed(self.world.truth) if said.kind == "user" and said.session == self.session)
+        said = (
+            said
+            for said in reversed(self.world.truth)
+            if said.kind == "user" and said.session == self.session
+        )
         asked = next((said.text for said in said), turn.text)  # the request that broke off
         user["content"], user["display_kind"] = f"{CONTINUE}\n\n{asked}", "auto_continue"
         return user["content"]
 
-    def delegate(self, reports: list[tuple[str, str]], *, early: bool, words: str = "send them out") -> None:
-        """Subagents in the background: told from a thread when all are done, ``early``: before the hook of the turn that sent them.
+    def delegate(
+        self, reports: list[tuple[str, str]], *, early: bool, words: str = "send them out"
+    ) -> None:
+        """Subagents in the background.
 
-        Both hosts: tools/delegate_tool.py, ``on_delegation`` for each child; then what they report is the host's next turn.
+        Told from a thread when all are done, ``early``: before the hook of the turn that sent them.
+
+        Both hosts: tools/delegate_tool.py, ``on_delegation`` for each child; then what they report
+        is the host's next turn.
         """
         delegated = getattr(self.capture, "delegated", None)
         if delegated is None:
@@ -432,7 +518,11 @@ class Agent:
     def step(self, step: Step) -> None:
         world, number = self.world, self.world.number()
         world.passes(1)
-        call = {"unique": f"call_{number}", "counted": f"call_{self.calls}", "equal": f"call_{step.tool}"}[world.calls]
+        call = {
+            "unique": f"call_{number}",
+            "counted": f"call_{self.calls}",
+            "equal": f"call_{step.tool}",
+        }[world.calls]
         number = 0 if world.calls == "equal" else number
         self.calls += 1
         arguments = f'{{"n": {number}, "key": "sk-key{number}"}}'
@@ -441,7 +531,13 @@ class Agent:
                 "role": "assistant",
                 "content": step.talk,
                 "reasoning": "thinking",
-                "tool_calls": [{"id": call, "type": "function", "function": {"name": step.tool, "arguments": arguments}}],
+                "tool_calls": [
+                    {
+                        "id": call,
+                        "type": "function",
+                        "function": {"name": step.tool, "arguments": arguments},
+                    }
+                ],
             }
         )
         if step.talk:
@@ -452,7 +548,13 @@ class Agent:
         output = f'{{"output": "result {number}"}}'
         logged = f"({step.tool}: shown from memory)" if step.tool.startswith("optchat_") else output
         result = Message(
-            {"role": "tool", "name": step.tool, "tool_name": step.tool, "content": output, "tool_call_id": call},
+            {
+                "role": "tool",
+                "name": step.tool,
+                "tool_name": step.tool,
+                "content": output,
+                "tool_call_id": call,
+            },
             [world.say("echo", logged, self.session)],
         )
         self.live = [*self.live, message, result]
@@ -463,9 +565,11 @@ class Agent:
             self.compress()
 
     def reports(self, count: int, number: int, asked: Said) -> None:
-        """What subagents report, told from another thread while the turn runs, and before any list shows who asked for it.
+        """What subagents report, told from another thread while the turn runs, and before any list
+        shows who asked for it.
 
-        Host A 0.19.0, tools/delegate_tool.py: ``on_delegation`` once for each child when all are done.
+        Host A 0.19.0, tools/delegate_tool.py: ``on_delegation`` once for each child when all are
+        done.
         """
         delegated = getattr(self.capture, "delegated", None)
         for child in range(count if delegated is not None else 0):
@@ -475,7 +579,10 @@ class Agent:
             delegated(task, result)
 
     def steer(self, text: str) -> None:
-        """A message into the running turn: A hangs it on the last tool's result of the list, and never saves it."""
+        """A message into the running turn.
+
+        A hangs it on the last tool's result of the list, and never saves it.
+        """
         world = self.world
         last = next((message for message in reversed(self.live) if message["role"] == "tool"), None)
         if last is None:
@@ -483,12 +590,19 @@ class Agent:
         if world.named:
             if self.live[-1]["role"] != "tool":
                 return
-            row = Message({"role": "user", "content": f"{STEER_B}\n{text}\n{STEER_END}", "display_kind": "steer"})
+            row = Message(
+                {
+                    "role": "user",
+                    "content": f"{STEER_B}\n{text}\n{STEER_END}",
+                    "display_kind": "steer",
+                }
+            )
             row.said = [world.say("steer", text, self.session)]
             self.live = [*self.live, row]
             self.save()
         elif self.live[-1] is last or all(said.seen for said in last.said):
-            # On the result of an unfinished turn no hook has shown, nothing would tell which of the two turns it went into.
+            # On the result of an unfinished turn no hook has shown, nothing would tell which of the
+            # two turns it went into.
             last["content"] = f"{last['content']}\n\n{STEER_A}\n{text}\n{STEER_END}"
             last.said = [*last.said, world.say("steer", text, self.session)]
             if self.live[-1] is last:
@@ -501,8 +615,14 @@ class Agent:
             self.crash()
             return
         if turn.end in ("interrupt", "error"):
-            if self.live[-1]["role"] == "tool" or (world.named and self.live[-1].get("display_kind") == "steer"):
-                text = "Operation interrupted." if turn.end == "interrupt" else "Operation interrupted: handling API error (HTTP 400)."
+            if self.live[-1]["role"] == "tool" or (
+                world.named and self.live[-1].get("display_kind") == "steer"
+            ):
+                text = (
+                    "Operation interrupted."
+                    if turn.end == "interrupt"
+                    else "Operation interrupted: handling API error (HTTP 400)."
+                )
                 kind = {"display_kind": "hidden"} if world.named else {}
                 self._add({"role": "assistant", "content": "" if world.named else text, **kind})
             elif world.named:
@@ -522,7 +642,9 @@ class Agent:
             self.crash()
             return
         block = f"{told}\n<memory-context>\n{NOTE}\n\nVIEW\n</memory-context>"
-        self.waiting.append((self.live, block if world.named and isinstance(turn.text, list) else told))
+        self.waiting.append(
+            (self.live, block if world.named and isinstance(turn.text, list) else told)
+        )
         if not turn.late:
             self.flush()
 
@@ -530,7 +652,9 @@ class Agent:
         self.live = [*self.live, Message(keys, said)]
 
     def save(self) -> None:
-        """Append what the database does not have; on B every message gets its id with its first row.
+        """Append what the database does not have.
+
+        On B every message gets its id with its first row.
 
         The marks of what is saved are set here, also on what came out of the database
         (A 0.19.0, run_agent.py, ``_flush_messages_to_session_db_unlocked``).
@@ -563,7 +687,8 @@ class Agent:
             for row in world.rows[old]:
                 row.active = False
         self.save()
-        # Between turns host A keeps the list of the last turn as the agent's own (0.19.0, cli.py, _manual_compress).
+        # Between turns host A keeps the list of the last turn as the agent's own (0.19.0, cli.py,
+        # _manual_compress).
         self.last = last
         self.capture.switched(self.session, parent=old, reset=False, reason="compression")
 
@@ -574,10 +699,15 @@ class Agent:
         waiting, self.waiting = self.waiting, []
         for messages, content in waiting:
             world = self.world
-            self.capture.turn_ended(world.shown(messages), world.mask(content) if world.named else content)
+            self.capture.turn_ended(
+                world.shown(messages), world.mask(content) if world.named else content
+            )
 
     def undo(self, turns: int = 1, *, late: bool = False) -> None:
-        """Turns are taken back. ``late``: the hook of the last one is still waiting, as this one's does not."""
+        """Turns are taken back.
+
+        ``late``: the hook of the last one is still waiting, as this one's does not.
+        """
         if not late:
             self.flush()
         if not self._cut(turns):
@@ -590,20 +720,34 @@ class Agent:
         self.capture.switched(self.session, rewound=True)
 
     def retry(self, turn: Turn | None = None) -> None:
-        """The last message is sent again, or another in its place (``turn``): no hook tells that it was taken back.
+        """The last message is sent again, or another in its place (``turn``).
 
-        Host A cuts its list and leaves the database as it is (0.19.0, cli.py, ``retry_last``); host B rewinds
-        that as well (0.22.2, hermes_cli/cli_session_mixin.py, ``retry_last``).
+        No hook tells that it was taken back.
+
+        Host A cuts its list and leaves the database as it is (0.19.0, cli.py, ``retry_last``); host
+        B rewinds that as well (0.22.2, hermes_cli/cli_session_mixin.py, ``retry_last``).
         """
         self.flush()
         users = [message for message in self.live if self._counts(message)]
-        if not users or not isinstance(users[-1]["content"], str) or SUMMARY[:20] in users[-1]["content"]:
+        if (
+            not users
+            or not isinstance(users[-1]["content"], str)
+            or SUMMARY[:20] in users[-1]["content"]
+        ):
             return
         text = users[-1]["content"]
         if text.startswith(STEER_B) or RECOVERY in text:
-            return  # reloaded by a gateway a steer counts as a turn; both would be sent again with the host's words
-        if not users[-1].said or users[-1].kept is not None or (self.world.named and not text.strip()):
-            return  # what the host wrote is not the user's to send again; host B sends no blank message again
+            # reloaded by a gateway a steer counts as a turn; both would be sent again with the
+            # host's words
+            return
+        if (
+            not users[-1].said
+            or users[-1].kept is not None
+            or (self.world.named and not text.strip())
+        ):
+            # what the host wrote is not the user's to send again; host B sends no blank message
+            # again
+            return
         self._cut(1)
         if self.world.named:
             rows = self.world.rows[self.session]
@@ -621,15 +765,24 @@ class Agent:
         if (parent := self.world.parents.get(self.session)) in self.world.untold:
             self.world.lose_trace(parent)
         if self.world.named:
-            self.last = self.live  # B 0.22.2, hermes_cli/cli_session_mixin.py, _publish_truncated_history; A does not
+            self.last = (
+                self.live
+            )  # B 0.22.2, hermes_cli/cli_session_mixin.py, _publish_truncated_history; A does not
         return True
 
     def _counts(self, message: Message) -> bool:
-        """Whether a row is a turn of the user's: on A every row of that role, on B none the host made."""
+        """Whether a row is a turn of the user's.
+
+        On A every row of that role, on B none the host made.
+        """
         return message["role"] == "user" and not (self.world.named and message.get("display_kind"))
 
     def new(self) -> None:
-        """``/new``, ``/clear``: another list; the agent's own stays the old one's until a turn (A 0.19.0, cli.py, ``new_session``)."""
+        """``/new``, ``/clear``.
+
+        Another list; the agent's own stays the old one's until a turn (A 0.19.0, cli.py,
+        ``new_session``).
+        """
         self.flush()
         old = self.session
         if self.live:
@@ -647,7 +800,10 @@ class Agent:
         return old
 
     def resume(self, session: str, *, joined: bool = False) -> None:
-        """The same agent opens another session: no list is shown (A 0.19.0, hermes_cli/cli_commands_mixin.py, _handle_resume_command)."""
+        """The same agent opens another session.
+
+        No list is shown (A 0.19.0, hermes_cli/cli_commands_mixin.py, _handle_resume_command).
+        """
         if session == self.session:
             return
         self.flush()
@@ -665,14 +821,20 @@ class Agent:
         self.last = last
 
     def exit(self, *, own: bool = False) -> None:
-        """The end; ``own``: the agent's own list is handed, which may be another session's or empty (A 0.19.0, cli.py,
-        ``_run_cleanup``)."""
+        """The end.
+
+        ``own``: the agent's own list is handed, which may be another session's or empty (A 0.19.0,
+        cli.py, ``_run_cleanup``).
+        """
         self.flush()
         self.capture.ended(self.world.shown(self.last if own else self.live))
         self.capture.shutdown()
 
     def exit_unordered(self, *, own: bool = False) -> None:
-        """A one-shot process: nothing orders the end of the session after the hook of its last turn."""
+        """A one-shot process.
+
+        Nothing orders the end of the session after the hook of its last turn.
+        """
         self.capture.ended(self.world.shown(self.last if own else self.live))
         self.flush()
         self.capture.shutdown()
@@ -683,7 +845,9 @@ class Agent:
         self.dead = True
 
     def vanish(self) -> None:
-        """Thrown away without a word, as a gateway does at a branch (A 0.19.0, gateway/run.py, ``_evict_cached_agent``)."""
+        """Thrown away without a word, as a gateway does at a branch (A 0.19.0, gateway/run.py,
+        ``_evict_cached_agent``).
+        """
         self.flush()
         self.dead = True
 
@@ -698,15 +862,22 @@ def tail_start(messages: list[Message], keep: int) -> int | None:
 
 
 def compressed(messages: list[Message], start: int) -> list[Message]:
-    """Head, summary and tail; the summary joins the tail's first message where it would stand beside its like."""
+    """Head, summary and tail.
+
+    The summary joins the tail's first message where it would stand beside its like.
+    """
     fresh = [message.copied(without=("_db_persisted",)) for message in messages]
     head, tail = fresh[:3], fresh[start:]
     for message in (*head, *tail[:-2]):
         if message["role"] == "tool":
             message["content"] = CLEARED
-            message.said = [said for said in message.said if said.seen]  # what no hook has shown is gone
+            message.said = [
+                said for said in message.said if said.seen
+            ]  # what no hook has shown is gone
     roles = (head[-1]["role"], tail[0]["role"])
-    summary = Message({"role": "", "content": f"{SUMMARY}\n\n{SUMMARY_END}", "_compressed_summary": True})
+    summary = Message(
+        {"role": "", "content": f"{SUMMARY}\n\n{SUMMARY_END}", "_compressed_summary": True}
+    )
     summary["role"] = "user" if roles[0] in ("assistant", "tool") else "assistant"
     if summary["role"] == roles[1]:
         flipped = "assistant" if summary["role"] == "user" else "user"

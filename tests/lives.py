@@ -22,7 +22,10 @@ Entry = tuple[str, str]
 ENDS = ("ok", "ok", "ok", "ok", "interrupt", "partial", "error", "empty")
 DEATHS = ("die_unsaved", "die", "die_answered")
 ODD: tuple[Any, ...] = (None, {}, [], [None], [{}])
-"""Contents that nobody said. An empty text is not among them: a database makes one of a blank message."""
+"""Contents that nobody said.
+
+An empty text is not among them: a database makes one of a blank message.
+"""
 
 
 _BATCHED = re.compile(r"^--- ✓ TASK \d+/\d+: (.*?)  \(.*\) ---\n(.*)$", re.MULTILINE)
@@ -40,7 +43,9 @@ class Words:
 
     def __call__(self, stem: str) -> str:
         self.count += 1
-        if stem == "steer":  # the same words hung twice on one result, a reload between, cannot be told from one
+        if (
+            stem == "steer"
+        ):  # the same words hung twice on one result, a reload between, cannot be told from one
             return f"steer {self.count}"
         if self.alike:
             return self.rng.choice(("ok", "ok", "go on")) if stem != "answer" else "done"
@@ -62,21 +67,31 @@ class Words:
 def random_turn(rng: random.Random, words: Words, *, faults: bool, hard: bool = False) -> Turn:
     text: Any = words("ask")
     if not words.alike and rng.random() < 0.12:
-        # The host announces it without words. Two of them joined unanswered, a blank line inside one is not told from the joint.
+        # The host announces it without words. Two of them joined unanswered, a blank line inside
+        # one is not told from the joint.
         text = picture(words("look").strip().partition("\n\n")[0] or "look")
     steps = []
     while rng.random() < 0.3 and len(steps) < 3:
         tool = rng.choice(("terminal", "optchat_zoom"))
         talk = words("answer") if not words.alike and rng.random() < 0.2 else ""
         reports = rng.choice((1, 2)) if hard and rng.random() < 0.1 else 0
-        steps.append(Step(tool, words("steer") if rng.random() < 0.2 else "", rng.random() < 0.1, talk, reports))
+        steps.append(
+            Step(
+                tool,
+                words("steer") if rng.random() < 0.2 else "",
+                rng.random() < 0.1,
+                talk,
+                reports,
+            )
+        )
     end = rng.choice(ENDS) if faults else "ok"
     if faults and rng.random() < 0.12:
         end = rng.choice(DEATHS)
     if isinstance(text, str) and not text.strip() and end not in ("ok", "empty"):
         # Joined to an unanswered message, a blank one leaves no trace of the place where it stood.
         steps, end = [], "interrupt"
-    # Hung on an older turn's result, it does not tell which of several unfinished turns it went into.
+    # Hung on an older turn's result, it does not tell which of several unfinished turns it went
+    # into.
     before = words("steer") if end == "ok" and rng.random() < 0.07 else ""
     odd = [copy.deepcopy(rng.choice(ODD))] if hard and end == "ok" and rng.random() < 0.06 else []
     late = rng.random() < 0.1
@@ -84,7 +99,16 @@ def random_turn(rng: random.Random, words: Words, *, faults: bool, hard: bool = 
     if hard and rng.random() < 0.03 and (not isinstance(text, str) or text.strip()):
         made = "recovery" if end == "ok" and isinstance(text, str) and rng.random() < 0.6 else ""
         return Turn(text, steps, end, words("answer"), late=late, made=made, wrapped=not made)
-    return Turn(text, steps, end, words("answer"), preflight=rng.random() < 0.08, late=late, before=before, odd=odd)
+    return Turn(
+        text,
+        steps,
+        end,
+        words("answer"),
+        preflight=rng.random() < 0.08,
+        late=late,
+        before=before,
+        odd=odd,
+    )
 
 
 def in_short(what: Turn | Step) -> str:
@@ -111,8 +135,9 @@ Event = tuple[Any, ...]
 class Habits:
     """What can happen in a life.
 
-    ``faults``: interrupts, errors, crashes. ``old``: an agent's own list is handed at its end, and sessions are copied and
-    compressed without a word. ``hard``: rows of any shape, retries, delegation, two agents at once, a host that speaks for itself.
+    ``faults``: interrupts, errors, crashes. ``old``: an agent's own list is handed at its end, and
+    sessions are copied and compressed without a word. ``hard``: rows of any shape, retries,
+    delegation, two agents at once, a host that speaks for itself.
     """
 
     faults: bool
@@ -121,7 +146,10 @@ class Habits:
 
 
 class Life:
-    """One life of a host: events that can be played again, one by one, also with some of them left out."""
+    """One life of a host.
+
+    Events that can be played again, one by one, also with some of them left out.
+    """
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -187,7 +215,10 @@ class Life:
             self.agent.resume(session, joined=joined)
 
     def taken(self, session: str) -> bool:
-        """Whether another window has the session open: of two that go on in one, nothing tells what came first."""
+        """Whether another window has the session open.
+
+        Of two that go on in one, nothing tells what came first.
+        """
         return any(agent.session == session and not agent.dead for agent in self.others)
 
     def rebuilt(self, joined: bool, gateway: bool) -> None:
@@ -207,7 +238,10 @@ class Life:
             self.agent, self.others[at] = self.others[at], self.agent
 
     def end(self, at: int | None, how: str, own: bool) -> None:
-        """The end of an agent, of the running one or another: ordered or not, with which list, or not at all."""
+        """The end of an agent, of the running one or another.
+
+        Ordered or not, with which list, or not at all.
+        """
         agents = [*self.others, *self.replaced, self.agent]
         agent = agents[-1 if at is None or at >= len(agents) else at]
         if agent.dead:
@@ -231,7 +265,10 @@ class Life:
         self.agent.capture.ended(self.world.shown(self.agent.live))
 
     def copied(self, uids: bool, joined: bool, gateway: bool) -> None:
-        """A branch that no hook tells: a window copies what it shows, ids and all; a gateway copies without them."""
+        """A branch that no hook tells.
+
+        A window copies what it shows, ids and all; a gateway copies without them.
+        """
         session = self.agent.session
         self.left.append(session)
         self.agent.vanish()
@@ -285,7 +322,11 @@ class Chance:
             yield ("delegate", rng.choice((1, 2)), rng.random() < 0.5)
         elif dice < 0.988 and habits.old:
             without_ids, rotate = rng.random() < 0.6, rng.random() < 0.5
-            yield ("copied", not without_ids, *self.loaded()) if rng.random() < 0.6 else ("compressed", rotate, *self.loaded())
+            yield (
+                ("copied", not without_ids, *self.loaded())
+                if rng.random() < 0.6
+                else ("compressed", rotate, *self.loaded())
+            )
         else:
             yield ("twice",)
 
@@ -293,7 +334,9 @@ class Chance:
         return [self.end(at) for at in range(count)]
 
     def loaded(self) -> tuple[bool, bool]:
-        """Whether a database joins messages as it gives them back, and whether a gateway passes them on."""
+        """Whether a database joins messages as it gives them back, and whether a gateway passes
+        them on.
+        """
         return self.rng.random() < 0.5, self.habits.old and self.rng.random() < 0.3
 
     def end(self, at: int | None) -> Event:
@@ -307,7 +350,11 @@ class Chance:
         if self.habits.hard and rng.random() < 0.4:
             same = words.alike or rng.random() < 0.5
             return ("retry", None if same else Turn(words("ask"), answer=words("answer")))
-        return ("undo", rng.choice((1, 1, 2)), self.habits.faults and self.habits.hard and rng.random() < 0.2)
+        return (
+            "undo",
+            rng.choice((1, 1, 2)),
+            self.habits.faults and self.habits.hard and rng.random() < 0.2,
+        )
 
     def another_session(self) -> Event:
         dice = self.rng.random()
@@ -350,12 +397,17 @@ def logged(world: World, family: int) -> list[tuple[str, str]]:
 
 def expected(world: World, family: int) -> list[tuple[str, str]]:
     """What was said in a family of sessions and any hook could know of."""
-    return [normal(said.kind, said.text) for said in world.truth if said.family == family and said.seen]
+    return [
+        normal(said.kind, said.text) for said in world.truth if said.family == family and said.seen
+    ]
 
 
 @dataclass
 class Verdict:
-    """How the log of one life differs from what was said in it. ``astray``: under another session; ``unique``: there was no like of it."""
+    """How the log of one life differs from what was said in it.
+
+    ``astray``: under another session; ``unique``: there was no like of it.
+    """
 
     doubled: list[Entry] = field(default_factory=list)
     lost: list[Entry] = field(default_factory=list)
@@ -367,7 +419,9 @@ class Verdict:
 
     @property
     def kinds(self) -> set[str]:
-        return {kind for kind in ("doubled", "lost", "moved", "astray", "raised") if getattr(self, kind)}
+        return {
+            kind for kind in ("doubled", "lost", "moved", "astray", "raised") if getattr(self, kind)
+        }
 
     @property
     def exact(self) -> bool:
@@ -395,30 +449,59 @@ def _judge(world: World, family: int, verdict: Verdict) -> None:
     got, want = [entry for _, entry in placed], expected(world, family)
     said = [s for s in world.truth if s.family == family and s.seen]
     firm = [s for s in said if not s.loose and s.after is None]
-    doubled, lost = list((Counter(got) - Counter(want)).elements()), list((Counter(want) - Counter(got)).elements())
-    astray = [] if doubled or lost else list((Counter(_by_session(world, said)) - Counter(placed)).elements())
+    doubled, lost = (
+        list((Counter(got) - Counter(want)).elements()),
+        list((Counter(want) - Counter(got)).elements()),
+    )
+    astray = (
+        []
+        if doubled or lost
+        else list((Counter(_by_session(world, said)) - Counter(placed)).elements())
+    )
     moved = [] if doubled or lost else _moved(world, firm, placed)
-    moved += [normal(s.kind, s.text) for s in said if s.after is not None and not s.after.loose and _before(placed, s)]
+    moved += [
+        normal(s.kind, s.text)
+        for s in said
+        if s.after is not None and not s.after.loose and _before(placed, s)
+    ]
     verdict.doubled += doubled
     verdict.lost += lost
     verdict.moved += moved
     verdict.astray += [entry for _, entry in astray]
     if doubled or lost or astray or moved:
-        verdict.shown.append(f"family {family}\n  said   {_by_session(world, said)}\n  logged {placed}")
+        verdict.shown.append(
+            f"family {family}\n  said   {_by_session(world, said)}\n  logged {placed}"
+        )
 
 
 def _placed(world: World, family: int) -> list[tuple[str, Entry]]:
-    """What the log holds of a family, in order, with its sessions; notes on retries may be there and need not."""
+    """What the log holds of a family, in order, with its sessions.
+
+    Notes on retries may be there and need not.
+    """
     sessions = {name for name, number in world.families.items() if number == family}
-    found = [m for m in world.store.log if m.session in sessions and (m.kind != "note" or m.text == UNDO_NOTE)]
+    found = [
+        m
+        for m in world.store.log
+        if m.session in sessions and (m.kind != "note" or m.text == UNDO_NOTE)
+    ]
     return [
-        (world.first_name(m.session), normal("steer" if m.tool == "steer" else m.kind, text)) for m in found for text in _reports(m.kind, m.text)
+        (world.first_name(m.session), normal("steer" if m.tool == "steer" else m.kind, text))
+        for m in found
+        for text in _reports(m.kind, m.text)
     ]
 
 
 def _reports(kind: str, text: str) -> list[str]:
-    """A text, or the reports in it: what several subagents brought back may be logged as the host told it, all in one."""
-    return [f"{task}\n\n{result}" for task, result in _BATCHED.findall(text)] or [text] if kind == "work" else [text]
+    """A text, or the reports in it.
+
+    What several subagents brought back may be logged as the host told it, all in one.
+    """
+    return (
+        [f"{task}\n\n{result}" for task, result in _BATCHED.findall(text)] or [text]
+        if kind == "work"
+        else [text]
+    )
 
 
 def _by_session(world: World, said: list[Said]) -> list[tuple[str, Entry]]:
@@ -436,15 +519,28 @@ def _before(placed: list[tuple[str, Entry]], late: Said) -> bool:
 def _moved(world: World, firm: list[Said], placed: list[tuple[str, Entry]]) -> list[Entry]:
     """What does not follow in the order it should: in the family, and in each session.
 
-    A note belongs to its session only: where that one is left without a word, nothing brings it into the log before what
-    is said in another. So does a message that no list ever shows.
+    A note belongs to its session only: where that one is left without a word, nothing brings it
+    into the log before what is said in another. So does a message that no list ever shows.
     """
-    given_up = {(world.first_name(m.session), normal(m.kind, m.text)) for m in world.store.log if m.unshown or m.kind == "note"}
+    given_up = {
+        (world.first_name(m.session), normal(m.kind, m.text))
+        for m in world.store.log
+        if m.unshown or m.kind == "note"
+    }
     spoken = [entry for name, entry in _by_session(world, firm) if (name, entry) not in given_up]
     found = _out_of_order(spoken, [entry for _, entry in placed])
-    # A session left without a word for one with another id gets its notes late, and what no list of it ever shows.
+    # A session left without a word for one with another id gets its notes late, and what no list of
+    # it ever shows.
     renamed = set(world.renamed.values())
-    firm = [s for s in firm if s.session not in renamed or (s.kind != "note" and (world.first_name(s.session), normal(s.kind, s.text)) not in given_up)]
+    firm = [
+        s
+        for s in firm
+        if s.session not in renamed
+        or (
+            s.kind != "note"
+            and (world.first_name(s.session), normal(s.kind, s.text)) not in given_up
+        )
+    ]
     for session in dict.fromkeys(name for name, _ in placed if not found):
         own = [entry for name, entry in _by_session(world, firm) if name == session]
         found += _out_of_order(own, [entry for name, entry in placed if name == session])
@@ -457,4 +553,14 @@ def _out_of_order(some: list[Entry], everything: list[Entry]) -> list[Entry]:
     return next(([entry] for entry in some if not any(entry == other for other in rest)), [])
 
 
-__all__ = ["Life", "Said", "Verdict", "differences", "expected", "judged", "live", "logged", "normal"]
+__all__ = [
+    "Life",
+    "Said",
+    "Verdict",
+    "differences",
+    "expected",
+    "judged",
+    "live",
+    "logged",
+    "normal",
+]

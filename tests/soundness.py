@@ -19,8 +19,14 @@ def named(column):
 def index_says(root):
     """All that is derived, without the numbers a making of it gives at will."""
     questions = [
-        f"SELECT id, {named('file')}, offset, length, bytes, (SELECT name FROM sessions s WHERE s.id = session), kind FROM messages ORDER BY id",
-        f"SELECT level, idx, {named('file')}, offset, length, bytes, chars, by, spare FROM nodes ORDER BY level, idx",
+        (
+            f"SELECT id, {named('file')}, offset, length, bytes, (SELECT name FROM sessions s "
+            "WHERE s.id = session), kind FROM messages ORDER BY id"
+        ),
+        (
+            f"SELECT level, idx, {named('file')}, offset, length, bytes, chars, by, spare FROM "
+            "nodes ORDER BY level, idx"
+        ),
         "SELECT last, level, bytes, cost, spare FROM ready ORDER BY 1, 2",
         "SELECT uid, id FROM uids ORDER BY 1",
         "SELECT room, name, known FROM files WHERE known > 0 ORDER BY 1, 2",

@@ -1,4 +1,7 @@
-"""What a disk, a user and a host may hand over: a clear line saying what is wrong and what to do, and nothing lost."""
+"""What a disk, a user and a host may hand over.
+
+A clear line saying what is wrong and what to do, and nothing lost.
+"""
 
 import json
 import os
@@ -20,7 +23,9 @@ def said(count, start=0):
 
 
 def texts(memory):
-    return [message and message.text for message in memory._store.messages(0, memory._store.total())]
+    return [
+        message and message.text for message in memory._store.messages(0, memory._store.total())
+    ]
 
 
 def assert_helps(error, *parts):
@@ -34,9 +39,33 @@ def assert_helps(error, *parts):
 # -- texts
 
 
-@pytest.mark.parametrize("text", ["", " ", "\n", "\x00", "\x00" * 1000, "\ud83d", "\udc00\ud83d", "\ufffe\uffff", "\u2028\u2029\x85", "a\r\nb", "\x1b[31m", '{"i":0}', "🏳️‍🌈" * 50, "e\u0301" * 50])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "\n",
+        "\x00",
+        "\x00" * 1000,
+        "\ud83d",
+        "\udc00\ud83d",
+        "\ufffe\uffff",
+        "\u2028\u2029\x85",
+        "a\r\nb",
+        "\x1b[31m",
+        '{"i":0}',
+        "🏳️‍🌈" * 50,
+        "e\u0301" * 50,
+    ],
+)
 def test_any_text_is_logged_shown_opened_and_found_again(memory, text):
-    memory.record([Entry(kind="user", text="before"), Entry(kind="echo", text=text), Entry(kind="user", text="after")])
+    memory.record(
+        [
+            Entry(kind="user", text="before"),
+            Entry(kind="echo", text=text),
+            Entry(kind="user", text="after"),
+        ]
+    )
     assert memory.settle(30)
     assert [message.id for message in memory._store.messages(0, 9)] == [0, 1, 2]
     assert len(memory.view().splitlines()) == 3 + 3 + 1
@@ -47,15 +76,26 @@ def test_any_text_is_logged_shown_opened_and_found_again(memory, text):
 @pytest.mark.parametrize("uid", ["", "m{}\ud83d"])
 def test_half_a_character_in_any_name_a_host_gives_costs_nothing(memory, uid):
     half = "\ud83d"
-    call = {"id": f"c1{half}", "type": "function", "function": {"name": f"look{half}", "arguments": f'{{"at": "{half}"}}'}}
+    call = {
+        "id": f"c1{half}",
+        "type": "function",
+        "function": {"name": f"look{half}", "arguments": f'{{"at": "{half}"}}'},
+    }
     turn = [
         {"role": "user", "content": f"ask{half}"},
         {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": f"c1{half}", "name": f"look{half}", "content": f"found{half}"},
+        {
+            "role": "tool",
+            "tool_call_id": f"c1{half}",
+            "name": f"look{half}",
+            "content": f"found{half}",
+        },
         {"role": "assistant", "content": f"answer{half}"},
     ]
     if uid:
-        turn = [message | {"message_uid": uid.format(number)} for number, message in enumerate(turn)]
+        turn = [
+            message | {"message_uid": uid.format(number)} for number, message in enumerate(turn)
+        ]
     capture = Capture(memory.capture_store(), session=f"s{half}", platform=half)
     capture.turn_started(f"ask{half}", author=half)
     capture.turn_ended(turn, f"ask{half}", author=half)
@@ -68,7 +108,12 @@ def test_half_a_character_in_any_name_a_host_gives_costs_nothing(memory, uid):
         memory.list_shown(f"t{half}", turn)
     assert memory.settle(20)
     assert "ask\ufffd" in memory.recall(f"ask{half}", session=f"t{half}")
-    assert texts(memory) == ["ask\ufffd", 'look\ufffd {"at": "\ufffd"}', "found\ufffd", "answer\ufffd"]
+    assert texts(memory) == [
+        "ask\ufffd",
+        'look\ufffd {"at": "\ufffd"}',
+        "found\ufffd",
+        "answer\ufffd",
+    ]
 
 
 @pytest.mark.slow
@@ -94,7 +139,12 @@ def test_a_batch_of_nothing_but_long_messages_is_worked_off(memory, monkeypatch)
 
 
 def test_very_many_sessions_and_very_long_names_are_no_trouble(memory):
-    memory.record([Entry(kind="user", text="x", session=f"s{k}" * 500, author="a" * 10_000, uid=f"u{k}") for k in range(300)])
+    memory.record(
+        [
+            Entry(kind="user", text="x", session=f"s{k}" * 500, author="a" * 10_000, uid=f"u{k}")
+            for k in range(300)
+        ]
+    )
     assert memory.settle(30)
     assert len(list(memory.session_entries("s7" * 500))) == 1
     assert memory.status()["sessions"] == 300
@@ -102,7 +152,13 @@ def test_very_many_sessions_and_very_long_names_are_no_trouble(memory):
 
 @pytest.mark.parametrize(
     ("date", "is_one"),
-    [("0001-01-01T00:00:00+00:00", True), ("9999-12-31T23:59:59-12:00", True), ("not a date", False), ("\x00", False), ("2026-13-45", False)],
+    [
+        ("0001-01-01T00:00:00+00:00", True),
+        ("9999-12-31T23:59:59-12:00", True),
+        ("not a date", False),
+        ("\x00", False),
+        ("2026-13-45", False),
+    ],
 )
 def test_any_date_is_kept_as_it_came_and_one_that_is_none_is_found(opened, date, is_one):
     memory = opened()
@@ -116,7 +172,9 @@ def test_any_date_is_kept_as_it_came_and_one_that_is_none_is_found(opened, date,
 # -- numbers
 
 
-@pytest.mark.parametrize("id_", [-1, 3, 10**18, 10**30, "3", "3+1", "-1", "x", "", None, 1.5, "0+3", [], {}])
+@pytest.mark.parametrize(
+    "id_", [-1, 3, 10**18, 10**30, "3", "3+1", "-1", "x", "", None, 1.5, "0+3", [], {}]
+)
 def test_an_id_that_is_none_is_an_answer_that_helps(memory, id_):
     memory.record(said(3))
     for ask in (memory.zoom, memory.date):
@@ -144,7 +202,9 @@ def test_a_bad_setting_is_logged_once_with_its_file(opened, root, caplog):
 
 def write_config(root, content):
     root.mkdir(parents=True, exist_ok=True)
-    (root / "config.json").write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    (root / "config.json").write_bytes(
+        content if isinstance(content, bytes) else json.dumps(content).encode()
+    )
 
 
 @pytest.mark.parametrize(
@@ -167,7 +227,9 @@ def write_config(root, content):
         ({"view_budget_chars": 1e300}, ["view_budget_chars"]),
     ],
 )
-def test_bad_settings_are_named_and_their_defaults_in_force_and_the_file_is_left_as_it_is(root, config, parts):
+def test_bad_settings_are_named_and_their_defaults_in_force_and_the_file_is_left_as_it_is(
+    root, config, parts
+):
     write_config(root, config)
     before = (root / "config.json").read_bytes()
     with Memory.open(root, compact=False) as memory:
@@ -224,7 +286,9 @@ def test_a_path_below_a_file_is_a_plain_error(tmp_path):
     assert_helps(caught.value, "A file stands where a directory should be")
 
 
-def test_a_relative_path_means_the_same_directory_whatever_the_host_does_later(tmp_path, monkeypatch):
+def test_a_relative_path_means_the_same_directory_whatever_the_host_does_later(
+    tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     with Memory.open("memory", compact=False) as memory:
         (tmp_path / "elsewhere").mkdir()
@@ -268,13 +332,22 @@ def outcome(start, code, *args):
     lines = []
     for line in code.strip("\n").splitlines():
         lines.append("    " + line)
-    wrapped = "root = Path(sys.argv[1])\ntry:\n" + "\n".join(lines) + "\nexcept OptchatError as error:\n    say(f'{type(error).__name__}: {error}')\n"
+    wrapped = (
+        "root = Path(sys.argv[1])\ntry:\n"
+        + "\n".join(lines)
+        + "\nexcept OptchatError as error:\n    say(f'{type(error).__name__}: {error}')\n"
+    )
     (line,) = start(wrapped, *args).rest()
     return line
 
 
 def fill(start, root, extra=""):
-    start("memory = Memory.open(sys.argv[1], compact=False)\nmemory.record([Entry(kind='user', text=f'message {k}') for k in range(5)])\nassert memory.settle(20)\nmemory.close()\n" + extra, root).rest()
+    start(
+        "memory = Memory.open(sys.argv[1], compact=False)\nmemory.record([Entry(kind='user', "
+        "text=f'message {k}') for k in range(5)])\nassert memory.settle(20)\nmemory.close()\n"
+        + extra,
+        root,
+    ).rest()
 
 
 def test_an_unreadable_day_file_is_named_and_gives_no_number_away():
@@ -283,14 +356,29 @@ def test_an_unreadable_day_file_is_named_and_gives_no_number_away():
         fill(start, root)
         (day,) = (root / "main").iterdir()
         day.chmod(0)
-        assert "cannot read" in outcome(start, "say(Memory.open(root, compact=False).zoom(1))", root)
-        denied = outcome(start, "say(Memory.open(root, compact=False).record([Entry(kind='user', text='x')]))", root)
+        assert "cannot read" in outcome(
+            start, "say(Memory.open(root, compact=False).zoom(1))", root
+        )
+        denied = outcome(
+            start,
+            "say(Memory.open(root, compact=False).record([Entry(kind='user', text='x')]))",
+            root,
+        )
         assert "StoreError" in denied
         assert "Give your user the right" in denied
         (root / "index.sqlite").unlink()
-        assert "cannot read" in outcome(start, "say(Memory.open(root, compact=False).message(0))", root)
+        assert "cannot read" in outcome(
+            start, "say(Memory.open(root, compact=False).message(0))", root
+        )
         day.chmod(0o600)
-        assert outcome(start, "say(Memory.open(root, compact=False).record([Entry(kind='user', text='x')]))", root) == "[5]"
+        assert (
+            outcome(
+                start,
+                "say(Memory.open(root, compact=False).record([Entry(kind='user', text='x')]))",
+                root,
+            )
+            == "[5]"
+        )
 
 
 def test_a_directory_without_the_right_to_write_is_named():
@@ -299,9 +387,21 @@ def test_a_directory_without_the_right_to_write_is_named():
         fill(start, root)
         (root / "main").chmod(0o500)
         try:
-            assert outcome(start, "say(Memory.open(root, compact=False).record([Entry(kind='user', text='x')]))", root) == "[5]"  # the file is there already
-            clock = "import datetime\nmemory = Memory.open(root, compact=False, clock=lambda: datetime.datetime(2031, 1, 1).astimezone())\n"
-            denied = outcome(start, clock + "say(memory.record([Entry(kind='user', text='x')]))", root)
+            assert (
+                outcome(
+                    start,
+                    "say(Memory.open(root, compact=False).record([Entry(kind='user', text='x')]))",
+                    root,
+                )
+                == "[5]"
+            )  # the file is there already
+            clock = (
+                "import datetime\nmemory = Memory.open(root, compact=False, clock=lambda: "
+                "datetime.datetime(2031, 1, 1).astimezone())\n"
+            )
+            denied = outcome(
+                start, clock + "say(memory.record([Entry(kind='user', text='x')]))", root
+            )
             assert "cannot append to" in denied
             assert "Give your user the right" in denied
         finally:
@@ -318,12 +418,23 @@ def test_a_memory_directory_that_may_not_be_used_is_named(mode):
                 path.unlink()
         root.chmod(mode)
         try:
-            denied = outcome(start, "say(Memory.open(root, compact=False).record([Entry(kind='user', text='x')]))", root)
+            denied = outcome(
+                start,
+                "say(Memory.open(root, compact=False).record([Entry(kind='user', text='x')]))",
+                root,
+            )
             assert "Error: cannot" in denied
             assert "right" in denied
         finally:
             root.chmod(0o700)
-        assert outcome(start, "say(Memory.open(root, compact=False).record([Entry(kind='user', text='x')]))", root) == "[5]"
+        assert (
+            outcome(
+                start,
+                "say(Memory.open(root, compact=False).record([Entry(kind='user', text='x')]))",
+                root,
+            )
+            == "[5]"
+        )
 
 
 def test_a_home_that_belongs_to_another_is_named():
@@ -343,7 +454,10 @@ def test_unreadable_settings_and_view_leave_a_memory_that_works():
         for name in ("config.json", "view.json"):
             (root / name).write_bytes(b"{}")
             (root / name).chmod(0)
-        code = "memory = Memory.open(root, compact=False)\nsay(len(memory.view()) > 100, memory.warnings)"
+        code = (
+            "memory = Memory.open(root, compact=False)\nsay(len(memory.view()) > 100, "
+            "memory.warnings)"
+        )
         answer = outcome(start, code, root)
         assert answer.startswith("True")
         assert "config.json" in answer

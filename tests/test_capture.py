@@ -1,7 +1,9 @@
-"""What the log holds after each of the things that a host does to its conversations, on two simulated hosts.
+"""What the log holds after each of the things that a host does to its conversations, on two
+simulated hosts.
 
-A log is written down as words: ``u:x`` the user said x, ``a:x`` the agent did, ``c`` a call, ``t`` its result, ``s:x`` said into a
-running turn, ``n`` an undo. An exclamation mark says that no list has shown it.
+A log is written down as words: ``u:x`` the user said x, ``a:x`` the agent did, ``c`` a call, ``t``
+its result, ``s:x`` said into a running turn, ``n`` an undo. An exclamation mark says that no list
+has shown it.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ def written(store, session=None):
         if session is not None and message.session != session:
             continue
         letter = "s:" if message.tool == "steer" else letters[message.kind]
-        words.append(letter + (message.text if letter[-1] == ":" else "") + ("!" if message.unshown else ""))
+        words.append(
+            letter + (message.text if letter[-1] == ":" else "") + ("!" if message.unshown else "")
+        )
     return " ".join(words)
 
 
@@ -61,7 +65,9 @@ def test_equal_words_are_each_logged(life, store, flavour):
 
 @BOTH
 @ENDS
-def test_a_broken_turn_keeps_what_the_user_said_and_not_what_the_host_says_of_it(life, store, flavour, end):
+def test_a_broken_turn_keeps_what_the_user_said_and_not_what_the_host_says_of_it(
+    life, store, flavour, end
+):
     _, agent = life(flavour)
     agent.turn(Turn("x", end=end))
     agent.turn(Turn("y", answer="z"))
@@ -131,7 +137,9 @@ def test_a_picture_is_its_words_and_a_mark(life, store, flavour, end, restart):
 
 
 @BOTH
-def test_a_picture_stands_once_where_its_process_died_before_any_hook_showed_it(life, store, flavour):
+def test_a_picture_stands_once_where_its_process_died_before_any_hook_showed_it(
+    life, store, flavour
+):
     world, agent = life(flavour)
     agent.turn(Turn(picture("look"), end="die"))
     agent = again(world, agent)
@@ -194,7 +202,9 @@ def test_a_turn_that_is_kept_only_after_it_is_over_is_said_once(store):
     capture.turn_started("x")
     store.begin = begin
     capture.turn_started("y")
-    capture.turn_ended([*shown, {"role": "user", "content": "y"}, {"role": "assistant", "content": "b"}], "y")
+    capture.turn_ended(
+        [*shown, {"role": "user", "content": "y"}, {"role": "assistant", "content": "b"}], "y"
+    )
     capture.shutdown()
     assert written(store) == "u:x a:a u:y a:b"
 
@@ -206,7 +216,9 @@ def test_a_turn_that_is_kept_after_its_list_could_not_be_logged_is_not_lost(stor
     def begin_late(draft):
         store.broken = True
         with pytest.raises(StoreError):
-            capture.turn_ended([{"role": "user", "content": "x"}, {"role": "assistant", "content": "a"}], "x")
+            capture.turn_ended(
+                [{"role": "user", "content": "x"}, {"role": "assistant", "content": "a"}], "x"
+            )
         store.broken = False
         begin(draft)
 
@@ -250,7 +262,9 @@ def test_after_a_death_no_turn_need_come(life, store, flavour, end):
 
 
 @BOTH
-def test_an_answer_that_no_hook_could_show_before_a_death_comes_with_the_next_list(life, store, flavour):
+def test_an_answer_that_no_hook_could_show_before_a_death_comes_with_the_next_list(
+    life, store, flavour
+):
     world, agent = life(flavour)
     agent.turn(Turn("x", [Step()], answer="a", end="die_answered"))
     agent = again(world, agent)
@@ -309,7 +323,9 @@ def test_a_turn_that_broke_and_was_taken_back_was_said_all_the_same(life, store,
 @BOTH
 @pytest.mark.parametrize("joined", [False, True])
 def test_what_an_undo_took_along_comes_back_from_the_database_once(life, store, flavour, joined):
-    """The host had joined it to the message that was taken back, and keeps it in a row of its own."""
+    """The host had joined it to the message that was taken back, and keeps it in a row of
+    its own.
+    """
     world, agent = life(flavour)
     agent.turn(Turn("x", answer="a"))
     agent.turn(Turn("lost", end="die"))
@@ -385,7 +401,9 @@ def test_an_agent_made_anew_while_the_old_one_lives_changes_nothing(life, store,
 
 @BOTH
 @pytest.mark.parametrize("rotate", [False, True])
-def test_the_same_words_are_counted_across_a_compression_and_a_restart(life, store, flavour, rotate):
+def test_the_same_words_are_counted_across_a_compression_and_a_restart(
+    life, store, flavour, rotate
+):
     world, agent = life(flavour, rotate=rotate)
     for _ in range(5):
         agent.turn(Turn("ok", answer="fine"))
@@ -445,11 +463,15 @@ def test_a_summary_glued_to_a_real_message_brings_nothing_new(store):
     capture.turn_started("y")
     capture.list_seen(real)
     glued = (
-        "[PRIOR CONTEXT — for reference only; not a new message]\ny\n\n[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]\n\n"
+        "[PRIOR CONTEXT — for reference only; not a new message]\ny\n\n[END OF PRIOR CONTEXT "
+        "— COMPACTION SUMMARY BELOW]\n\n"
         "[CONTEXT COMPACTION — REFERENCE ONLY] They talked.\n\n"
         "--- END OF CONTEXT SUMMARY — respond to the message below, not the summary above ---"
     )
-    capture.turn_ended([{**real[2], "content": glued}, {"role": "assistant", "content": "b", "message_uid": "4"}], "y")
+    capture.turn_ended(
+        [{**real[2], "content": glued}, {"role": "assistant", "content": "b", "message_uid": "4"}],
+        "y",
+    )
     assert written(store) == "u:x a:a u:y a:b"
 
 
@@ -496,10 +518,17 @@ def test_everybody_s_words_are_their_own(store, told):
     capture = Capture(store, session="group", platform="telegram")
     messages = []
     for number, author in enumerate(("Maria", "Otto", "Maria")):
-        messages += [{"role": "user", "content": f"x{number}"}, {"role": "assistant", "content": f"a{number}"}]
+        messages += [
+            {"role": "user", "content": f"x{number}"},
+            {"role": "assistant", "content": f"a{number}"},
+        ]
         capture.turn_started(f"x{number}", author if told != "after" else "")
         capture.turn_ended(messages, f"x{number}", author if told != "before" else "")
-    assert [(m.text, m.author) for m in store.log if m.kind == "user"] == [("x0", "Maria"), ("x1", "Otto"), ("x2", "Maria")]
+    assert [(m.text, m.author) for m in store.log if m.kind == "user"] == [
+        ("x0", "Maria"),
+        ("x1", "Otto"),
+        ("x2", "Maria"),
+    ]
     assert {m.author for m in store.log if m.kind == "talk"} == {""}
     assert {m.platform for m in store.log} == {"telegram"}
 
@@ -509,16 +538,26 @@ def test_a_message_is_dated_when_it_was_said_and_not_when_a_list_showed_it(store
     said = store.now()
     capture.turn_started("x")
     store.time = store.time.replace(hour=20)
-    capture.turn_ended([{"role": "user", "content": "x"}, {"role": "assistant", "content": "a"}], "x")
+    capture.turn_ended(
+        [{"role": "user", "content": "x"}, {"role": "assistant", "content": "a"}], "x"
+    )
     assert store.log[0].date[:16] == said.isoformat()[:16]
     assert store.log[1].date[11:13] == "20"
 
 
-@pytest.mark.parametrize("stamp", [float("nan"), float("inf"), -1e300, 1e300, True, "yesterday", None, {}])
+@pytest.mark.parametrize(
+    "stamp", [float("nan"), float("inf"), -1e300, 1e300, True, "yesterday", None, {}]
+)
 def test_a_host_s_clock_may_hold_anything(store, stamp):
     capture = Capture(store, session="s")
     capture.turn_started("x")
-    capture.turn_ended([{"role": "user", "content": "x"}, {"role": "assistant", "content": "a", "timestamp": stamp}], "x")
+    capture.turn_ended(
+        [
+            {"role": "user", "content": "x"},
+            {"role": "assistant", "content": "a", "timestamp": stamp},
+        ],
+        "x",
+    )
     assert written(store) == "u:x a:a"
 
 
@@ -553,7 +592,12 @@ def test_a_session_that_others_write_to_without_end_is_given_up_with_words(store
 
     def intrude():
         other = Capture(store, session="s")
-        other.list_seen([{"role": "user", "content": f"x{len(store.log)}"}, {"role": "assistant", "content": f"a{len(store.log)}"}])
+        other.list_seen(
+            [
+                {"role": "user", "content": f"x{len(store.log)}"},
+                {"role": "assistant", "content": f"a{len(store.log)}"},
+            ]
+        )
         store.intruder = intrude
 
     store.intruder = intrude
@@ -568,8 +612,17 @@ def test_a_session_that_others_write_to_without_end_is_given_up_with_words(store
         "text",
         {},
         [None, 3, "x", [], {}],
-        [{"role": None}, {"role": "user"}, {"role": "user", "content": None}, {"role": "user", "content": {}}],
-        [{"role": "assistant", "tool_calls": "x"}, {"role": "assistant", "tool_calls": [None, {}, {"function": 3}]}, {"role": "tool"}],
+        [
+            {"role": None},
+            {"role": "user"},
+            {"role": "user", "content": None},
+            {"role": "user", "content": {}},
+        ],
+        [
+            {"role": "assistant", "tool_calls": "x"},
+            {"role": "assistant", "tool_calls": [None, {}, {"function": 3}]},
+            {"role": "tool"},
+        ],
     ],
 )
 def test_a_list_of_any_shape_is_survived(store, messages):
@@ -583,19 +636,34 @@ def test_a_list_of_any_shape_is_survived(store, messages):
 
 def test_the_text_of_the_user_alone_is_logged_though_the_host_frames_it(store):
     capture = Capture(store, session="s")
-    fence = "<memory-context>\n[System note: The following is recalled memory context, NOT new user input.]\n\n12 line\n</memory-context>"
+    fence = (
+        "<memory-context>\n[System note: The following is recalled memory context, NOT new user "
+        "input.]\n\n12 line\n</memory-context>"
+    )
     skill = (
-        '[IMPORTANT: The user has invoked the "tidy" skill, indicating they want you to follow its instructions.]\n\nTidy up.\n\n'
-        "The user has provided the following instruction alongside the skill invocation: hello\n\n[Runtime note: today]"
+        '[IMPORTANT: The user has invoked the "tidy" skill, indicating they want you to '
+        "follow its instructions.]\n\nTidy up.\n\n"
+        "The user has provided the following instruction alongside the skill invocation: "
+        "hello\n\n[Runtime note: today]"
     )
     capture.turn_started(f"{skill}\n\n{fence}")
-    capture.turn_ended([{"role": "user", "content": f"{skill}\n\n{fence}"}, {"role": "assistant", "content": "hi"}], f"{skill}\n\n{fence}")
+    capture.turn_ended(
+        [
+            {"role": "user", "content": f"{skill}\n\n{fence}"},
+            {"role": "assistant", "content": "hi"},
+        ],
+        f"{skill}\n\n{fence}",
+    )
     assert written(store) == "u:hello a:hi"
 
 
 def test_a_turn_without_a_hook_before_it_is_logged_as_well(store):
     capture = Capture(store, session="s")
-    capture.turn_ended([{"role": "user", "content": "x"}, {"role": "assistant", "content": "a"}], "x")
+    capture.turn_ended(
+        [{"role": "user", "content": "x"}, {"role": "assistant", "content": "a"}], "x"
+    )
     assert written(store) == "u:x a:a"
-    capture.turn_ended([{"role": "user", "content": "x"}, {"role": "assistant", "content": "a"}], "x")
+    capture.turn_ended(
+        [{"role": "user", "content": "x"}, {"role": "assistant", "content": "a"}], "x"
+    )
     assert written(store) == "u:x a:a"

@@ -1,4 +1,7 @@
-"""What a full disk, a held lock and sessions with the same words leave of a conversation: all of it, once, in its session."""
+"""What a full disk, a held lock and sessions with the same words leave of a conversation.
+
+All of it, once, in its session.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ from optchat.memory import Memory
 
 
 class Agent:
-    """An agent of a host: it keeps its list, and tells capture what hosts tell. ``ids``: its rows have ids."""
+    """An agent of a host: it keeps its list, and tells capture what hosts tell.
+
+    ``ids``: its rows have ids.
+    """
 
     def __init__(self, memory, session, *, ids):
         self.ids, self.live = ids, []
@@ -24,15 +30,25 @@ class Agent:
         self.capture.initialized()
 
     def row(self, role, content, **more):
-        named = {"message_uid": uuid4().hex, "timestamp": datetime.now().timestamp()} if self.ids else {}
+        named = (
+            {"message_uid": uuid4().hex, "timestamp": datetime.now().timestamp()}
+            if self.ids
+            else {}
+        )
         self.live = [*self.live, {"role": role, "content": content} | named | more]
 
     def asks(self, text):
         self.row("user", text)
-        self.tells(lambda: self.capture.turn_started(text, length=len(self.live), last=self.live[-1]))
+        self.tells(
+            lambda: self.capture.turn_started(text, length=len(self.live), last=self.live[-1])
+        )
 
     def calls(self, name, arguments, result):
-        call = {"id": uuid4().hex[:8], "type": "function", "function": {"name": name, "arguments": arguments}}
+        call = {
+            "id": uuid4().hex[:8],
+            "type": "function",
+            "function": {"name": name, "arguments": arguments},
+        }
         self.row("assistant", "", tool_calls=[call])
         self.row("tool", result, tool_name=name, tool_call_id=call["id"])
 
@@ -48,7 +64,11 @@ class Agent:
     def goes_to(self, session, *, ends=True, **how):
         if ends:
             self.tells(lambda: self.capture.ended(self.live))
-        self.tells(lambda: self.capture.switched(session, **how or {"reset": True, "reason": "new_session"}))
+        self.tells(
+            lambda: self.capture.switched(
+                session, **how or {"reset": True, "reason": "new_session"}
+            )
+        )
         if not how:
             self.live = []
 
@@ -97,7 +117,12 @@ def test_words_common_to_two_sessions_make_neither_a_copy(memory, agent):
     first.exits()
 
     second = agent("s2")
-    for role, text in (("user", "fix the bug"), ("assistant", "fixed"), ("user", "ok"), ("assistant", "great")):
+    for role, text in (
+        ("user", "fix the bug"),
+        ("assistant", "fixed"),
+        ("user", "ok"),
+        ("assistant", "great"),
+    ):
         second.row(role, text)
     second.turn("and now?", "more")
 
@@ -117,7 +142,11 @@ def test_the_old_list_at_exit_is_known_after_many_empty_sessions(memory, agent):
     assert said(memory, "s10") == []
 
 
-@pytest.mark.parametrize("leave", [lambda one: one.goes_to("s2", ends=False), lambda one: one.capture.shutdown()], ids=["new", "exit"])
+@pytest.mark.parametrize(
+    "leave",
+    [lambda one: one.goes_to("s2", ends=False), lambda one: one.capture.shutdown()],
+    ids=["new", "exit"],
+)
 def test_an_answer_kept_aside_outlives_its_session(memory, agent, monkeypatch, leave):
     one = agent()
     one.turn("go", "sent")

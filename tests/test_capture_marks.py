@@ -1,4 +1,7 @@
-"""What the log holds where a host has put rows and words of its own between people's: none of them."""
+"""What the log holds where a host has put rows and words of its own between people's.
+
+None of them.
+"""
 
 import pytest
 from capturestore import MemoryStore
@@ -84,11 +87,7 @@ def test_a_marked_row_takes_its_draft_with_it(store, uids):
 )
 @pytest.mark.parametrize(
     ("uids", "announced"),
-    [
-        (uids, words)
-        for uids in (False, True)
-        for words in (None, "[System: x]", "", "go on")
-    ],
+    [(uids, words) for uids in (False, True) for words in (None, "[System: x]", "", "go on")],
 )
 def test_a_row_that_says_nothing_doubles_none_before_it(store, uids, announced, row):
     turn, capture = [], Capture(store, session="s")

@@ -1,6 +1,9 @@
-"""What people have done in a terminal, each life once: whatever a host shows afterwards, nothing is logged twice or in another place.
+"""What people have done in a terminal, each life once.
 
-A log is written down as in ``test_capture.py``, and with ``sessions`` as the words said in each of them.
+Whatever a host shows afterwards, nothing is logged twice or in another place.
+
+A log is written down as in ``test_capture.py``, and with ``sessions`` as the words said in each of
+them.
 """
 
 from __future__ import annotations
@@ -20,7 +23,10 @@ ENDS = pytest.mark.parametrize("end", ["interrupt", "error"])
 
 @pytest.fixture
 def life():
-    """Start a host: the world and its first agent. When the test is over, the log must be what was said, each in its session."""
+    """Start a host: the world and its first agent.
+
+    When the test is over, the log must be what was said, each in its session.
+    """
     worlds = []
 
     def start(flavour, **kwargs):
@@ -110,7 +116,9 @@ def test_a_list_from_before_a_compression_is_no_news_at_exit(life, flavour):
 @pytest.mark.parametrize("uids", [False, True])
 @pytest.mark.parametrize("gateway", [False, True])
 @pytest.mark.parametrize("witness", [False, True])
-def test_a_branch_that_no_hook_tells_of_logs_only_what_is_new(life, flavour, uids, gateway, witness):
+def test_a_branch_that_no_hook_tells_of_logs_only_what_is_new(
+    life, flavour, uids, gateway, witness
+):
     world, agent = life(flavour, witness=witness)
     agent.turn(Turn("x", [Step()], answer="1"))
     agent.turn(Turn("y", answer="2"))
@@ -175,7 +183,10 @@ def test_a_broken_request_sent_again_stands_before_its_calls(life, end):
     agent.turn(Turn("run tests", end=end))
     agent.turn(Turn("save first", answer="Done."))
     agent.turn(Turn("run tests", [Step()], answer="passed"))
-    assert written(agent.world.store) == "u:set it up a:Done. u:run tests u:save first a:Done. u:run tests c t a:passed"
+    assert (
+        written(agent.world.store)
+        == "u:set it up a:Done. u:run tests u:save first a:Done. u:run tests c t a:passed"
+    )
     agent.exit(own=True)
     closed(agent.world)
 
@@ -407,7 +418,9 @@ def test_a_recovery_note_is_nobody_s_words(life, flavour, wrapped):
     agent.turn(Turn("go on", answer="1", made="" if wrapped else "recovery", wrapped=wrapped))
     agent.turn(Turn("y", answer="2"))
     agent.exit()
-    assert [m.text for m in world.store.log if m.kind == "user"] == (["x", "go on", "y"] if wrapped else ["x", "y"])
+    assert [m.text for m in world.store.log if m.kind == "user"] == (
+        ["x", "go on", "y"] if wrapped else ["x", "y"]
+    )
     closed(world)
 
 
@@ -434,5 +447,3 @@ def test_a_report_inside_a_turn_stands_behind_its_call(life, flavour, end):
     agent.exit()
     assert sum(m.kind == "work" for m in world.store.log) == 2
     closed(world)
-
-

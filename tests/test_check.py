@@ -1,4 +1,8 @@
-"""What `check` finds: every damage to the truth that numbers, checksums and structure can show, every disagreement, and nothing else."""
+"""What `check` finds.
+
+Every damage to the truth that numbers, checksums and structure can show, every disagreement, and
+nothing else.
+"""
 
 import contextlib
 import json
@@ -17,7 +21,12 @@ from optchat.storage.findings import Findings
 def grown(opened):
     memory = opened(settings=Settings(view_budget_chars=4_000))
     for day in range(3):
-        memory.record([Entry(kind="user", text=f"message {day} {k} " + "words " * k, session=f"s{day}") for k in range(40)])
+        memory.record(
+            [
+                Entry(kind="user", text=f"message {day} {k} " + "words " * k, session=f"s{day}")
+                for k in range(40)
+            ]
+        )
         memory._store.clock.forward(days=1)
         assert memory.settle(30)
     return memory
@@ -54,13 +63,19 @@ def test_it_changes_no_byte_of_any_day_file_and_says_how_far_it_is(grown):
 
 
 DAMAGE = {
-    "a changed text": (lambda line: line.replace(b"message", b"massage"), ["checksum", "message 45 is lost"]),
+    "a changed text": (
+        lambda line: line.replace(b"message", b"massage"),
+        ["checksum", "message 45 is lost"],
+    ),
     "no JSON": (lambda line: b"x" + line[1:], ["is not JSON", "message 45 is lost"]),
     "a missing line": (lambda _: b"", ["message 45 is lost"]),
     "an empty line": (lambda _: b"\n", ["message 45 is lost"]),
     "a line twice": (lambda line: line + line, ["message 45 is there a second time"]),
     "another's number": (lambda line: line.replace(b'"i":45', b'"i":46'), ["message 45 is lost"]),
-    "a key missing": (lambda line: line.replace(b'"text"', b'"test"'), ["it needs i, kind and text", "message 45 is lost"]),
+    "a key missing": (
+        lambda line: line.replace(b'"text"', b'"test"'),
+        ["it needs i, kind and text", "message 45 is lost"],
+    ),
 }
 
 
@@ -74,7 +89,11 @@ def test_damage_to_a_message_is_found_with_its_place(opened, grown, name):
     for part in expected:
         assert any(part in line for line in report["damage"]), report
     where = [line for line in report["damage"] if "byte" in line]
-    assert all(line.startswith(f"main/{path.name}, byte {sum(map(len, kept[:5]))}") or "second time" in line for line in where)
+    assert all(
+        line.startswith(f"main/{path.name}, byte {sum(map(len, kept[:5]))}")
+        or "second time" in line
+        for line in where
+    )
     (opened()._store).rebuild_index()
     again = opened().check()
     assert again["damage"] == report["damage"]
@@ -88,7 +107,14 @@ def test_a_missing_day_is_found(opened, grown):
     assert report["messages"] == 120
 
 
-@pytest.mark.parametrize("change", [lambda line: line.replace(b'"text":"', b'"text":"X'), lambda line: line[:20] + b"\n", lambda _: b""])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda line: line.replace(b'"text":"', b'"text":"X'),
+        lambda line: line[:20] + b"\n",
+        lambda _: b"",
+    ],
+)
 def test_damage_to_the_tree_is_found_and_is_gone_once_it_is_built_again(opened, grown, change):
     path = day(grown, "tree", 0)
     kept = lines(path)
@@ -181,14 +207,23 @@ def test_a_long_list_of_findings_is_cut_and_counted(opened, grown):
 
 
 def test_a_stuck_lock_does_not_keep_it_from_looking(grown, monkeypatch):
-    monkeypatch.setattr(type(grown._store.lock), "held", lambda *_: (_ for _ in ()).throw(files.LockTimeoutError("cannot lock write.lock: it is held")))
+    monkeypatch.setattr(
+        type(grown._store.lock),
+        "held",
+        lambda *_: (_ for _ in ()).throw(
+            files.LockTimeoutError("cannot lock write.lock: it is held")
+        ),
+    )
     report = grown.check()
     assert report["damage"] == report["disagreements"] == []
     assert any("may be behind" in line for line in report["notes"])
 
 
 def test_its_cost_grows_with_the_log_and_not_faster(opened, monkeypatch):
-    """Counted in steps, not in time: an array made anew for each line would take hours for a million."""
+    """Counted in steps, not in time.
+
+    An array made anew for each line would take hours for a million.
+    """
     made = []
     real = check.array
     monkeypatch.setattr(check, "array", lambda *args: made.append(args) or real(*args))

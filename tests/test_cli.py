@@ -1,4 +1,7 @@
-"""The command line as people and shells meet it: exit statuses, one line for what goes wrong, and never a traceback."""
+"""The command line as people and shells meet it.
+
+Exit statuses, one line for what goes wrong, and never a traceback.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +25,34 @@ from optchat.hermes import tools
 from optchat.memory import Memory
 
 ROOT = Path(__file__).parent.parent
-READING = [["status"], ["view"], ["view", "--query", "boats"], ["zoom", "0"], ["date", "0"], ["search", "boats"], ["compact"], ["check"]]
+READING = [
+    ["status"],
+    ["view"],
+    ["view", "--query", "boats"],
+    ["zoom", "0"],
+    ["date", "0"],
+    ["search", "boats"],
+    ["compact"],
+    ["check"],
+]
 
 
 def optchat(*args, env=None, **more):
     """The real command in a process of its own."""
     more = {"capture_output": True, "text": True, "encoding": "utf-8", "errors": "replace", **more}
     command = [sys.executable, "-W", "error", "-m", "optchat", *map(str, args)]
-    clean = {key: value for key, value in os.environ.items() if key not in ("HERMES_HOME", "PYTHONIOENCODING")}
-    return subprocess.run(command, env={**clean, "PYTHONPATH": str(ROOT), **(env or {})}, timeout=60, check=False, **more)
+    clean = {
+        key: value
+        for key, value in os.environ.items()
+        if key not in ("HERMES_HOME", "PYTHONIOENCODING")
+    }
+    return subprocess.run(
+        command,
+        env={**clean, "PYTHONPATH": str(ROOT), **(env or {})},
+        timeout=60,
+        check=False,
+        **more,
+    )
 
 
 @pytest.fixture
@@ -38,10 +60,29 @@ def home(tmp_path):
     """A home with ten messages, all lines built; the ninth is long."""
     with Memory.open(tmp_path / "optchat", compact=False) as memory:
         entries = [
-            Entry(kind="user", text="Which boats are free?", session="s1", date="2026-03-02T09:00:00+01:00", author="Ann", platform="telegram"),
-            Entry(kind="talk", text="Eleven kayaks, 五艘划艇 and Ilse.", session="s1", date="2026-03-02T09:01:00+01:00"),
+            Entry(
+                kind="user",
+                text="Which boats are free?",
+                session="s1",
+                date="2026-03-02T09:00:00+01:00",
+                author="Ann",
+                platform="telegram",
+            ),
+            Entry(
+                kind="talk",
+                text="Eleven kayaks, 五艘划艇 and Ilse.",
+                session="s1",
+                date="2026-03-02T09:01:00+01:00",
+            ),
             *(Entry(kind="user", text=f"message {number}", session="s2") for number in range(2, 8)),
-            Entry(kind="echo", text="\n".join(f"-rw-r--r-- file {number} of a long listing" for number in range(1000)), session="s2", tool="terminal"),
+            Entry(
+                kind="echo",
+                text="\n".join(
+                    f"-rw-r--r-- file {number} of a long listing" for number in range(1000)
+                ),
+                session="s2",
+                tool="terminal",
+            ),
             Entry(kind="user", text="ok", session="s2"),
         ]
         memory.record(entries)
@@ -82,7 +123,17 @@ def test_help_names_every_command_and_each_has_its_own(capsys):
         assert "--home" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("args", [["nonsense"], ["zoom"], ["search"], ["import"], ["search", "x", "--limit", "0"], ["search", "x", "--limit", "many"]])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["nonsense"],
+        ["zoom"],
+        ["search"],
+        ["import"],
+        ["search", "x", "--limit", "0"],
+        ["search", "x", "--limit", "many"],
+    ],
+)
 def test_wrong_usage_ends_with_status_2(args, capsys):
     with pytest.raises(SystemExit) as ended:
         cli.main(args)
@@ -102,13 +153,18 @@ def test_a_host_can_take_the_commands_into_a_parser_of_its_own(home, capsys):
     parser = argparse.ArgumentParser(prog="hermes")
     plugin = parser.add_subparsers(dest="command").add_parser("optchat")
     cli.register_cli(plugin)
-    assert cli.optchat_command(parser.parse_args(["optchat", "date", "0", "--home", str(home)])) == 0
+    assert (
+        cli.optchat_command(parser.parse_args(["optchat", "date", "0", "--home", str(home)])) == 0
+    )
     assert "2026-03-02T09:00:00+01:00" in capsys.readouterr().out
     one_line(in_hermes(capsys, 2)[1])
 
 
 def in_hermes(capsys, status, *args):
-    """What a command prints that is run inside Hermes and ends with this status: an older host ends with 0 whatever it returns."""
+    """What a command prints that is run inside Hermes and ends with this status.
+
+    An older host ends with 0 whatever it returns.
+    """
     parser = argparse.ArgumentParser(prog="hermes optchat")
     cli.register_cli(parser)
     parsed = parser.parse_args([str(arg) for arg in args])
@@ -125,21 +181,39 @@ def test_advice_names_the_program_the_user_has_and_the_memory_it_is_about(tmp_pa
     source, home = tmp_path / "talk.jsonl", tmp_path / "another home"
     home.mkdir()
     source.write_text('{"role": "user", "content": "hello"}')
-    here, there, module = "optchat compact --home", "hermes optchat compact --home", f"{sys.executable} -m optchat compact --home"
+    here, there, module = (
+        "optchat compact --home",
+        "hermes optchat compact --home",
+        f"{sys.executable} -m optchat compact --home",
+    )
 
     assert "Run: hermes optchat --help" in in_hermes(capsys, 2).err
     assert "To see one: hermes optchat demo" in in_hermes(capsys, 1, "status", "--home", home).err
     assert f"now: {there} '{home}'" in in_hermes(capsys, 0, "import", source, "--home", home).out
     assert f"now: {there} '{home}'" in in_hermes(capsys, 0, "status", "--home", home).out
-    assert f"searchable: {there} '{home}'" in in_hermes(capsys, 0, "search", "hello", "--home", home).err
+    assert (
+        f"searchable: {there} '{home}'"
+        in in_hermes(capsys, 0, "search", "hello", "--home", home).err
+    )
     assert f"now: {here} '{home}'" in in_process(capsys, "status", "--home", home)[1]
     assert f"now: {module} '{home}'" in optchat("status", "--home", home).stdout
-    assert optchat("status", env={"HERMES_HOME": str(home)}).stdout.endswith(" -m optchat compact\n")
+    assert optchat("status", env={"HERMES_HOME": str(home)}).stdout.endswith(
+        " -m optchat compact\n"
+    )
 
 
 def test_importing_the_command_line_loads_nothing_but_the_standard_library():
-    script = "import sys, optchat.cli, optchat.__main__; print([m for m in ('orjson', 'filelock', 'pydantic', 'rich', 'optchat.memory', 'optchat.commands') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
+    script = (
+        "import sys, optchat.cli, optchat.__main__; print([m for m in ('orjson', 'filelock', "
+        "'pydantic', 'rich', 'optchat.memory', 'optchat.commands') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=True,
+    )
     assert done.stdout.strip() == "[]"
 
 
@@ -166,7 +240,11 @@ def test_status_says_what_to_do_about_a_backlog_and_bad_settings(tmp_path, capsy
     assert any("optchat compact" in row for row in complaints)
     assert any("node_bytes" in row for row in complaints)
     assert any("colour" in row for row in complaints)
-    assert all(str(tmp_path / "optchat" / "config.json") in row for row in complaints if "compact" not in row), "which file is to be corrected"
+    assert all(
+        str(tmp_path / "optchat" / "config.json") in row
+        for row in complaints
+        if "compact" not in row
+    ), "which file is to be corrected"
     (tmp_path / "optchat" / "config.json").write_text("{")
     out = in_process(capsys, "status", "--home", tmp_path)[1]
     assert f"! {tmp_path / 'optchat' / 'config.json'} is not JSON" in out
@@ -183,17 +261,28 @@ def test_status_tells_what_the_model_costs_and_why_it_rests(home, capsys, monkey
         return Reply("user: word after word", tokens_in=1200, tokens_out=30, cached=800)
 
     settings = Settings(summarizer="model", compact_jobs=1)
-    with Memory.open(home / "optchat", settings, compact=False, model=Model("small-1", ask)) as memory:
-        memory.record([Entry(kind="user", text="word " * 300, session="s9"), Entry(kind="talk", text="phrase " * 300, session="s9")])
+    with Memory.open(
+        home / "optchat", settings, compact=False, model=Model("small-1", ask)
+    ) as memory:
+        memory.record(
+            [
+                Entry(kind="user", text="word " * 300, session="s9"),
+                Entry(kind="talk", text="phrase " * 300, session="s9"),
+            ]
+        )
         memory.settle(5)
 
     _, out, _ = in_process(capsys, "status", "--home", home)
 
-    rows = dict(row.split(maxsplit=1) for row in out.splitlines() if row and not row.startswith("!"))
+    rows = dict(
+        row.split(maxsplit=1) for row in out.splitlines() if row and not row.startswith("!")
+    )
     assert rows["calls"] == "2 today, 2 in all"
     assert "tokens today 1,200 in (800 from a cache), 30 out" in out
     assert "paused: cannot use small-1: its account has no credit left" in rows["model"]
-    advice = [row for row in out.splitlines() if row.startswith("!") and "hermes optchat compact" in row]
+    advice = [
+        row for row in out.splitlines() if row.startswith("!") and "hermes optchat compact" in row
+    ]
     assert len(advice) == 1
     assert "auxiliary.optchat_compact" in advice[0]
     assert '"summarizer": "local"' in advice[0]
@@ -206,8 +295,12 @@ def test_a_days_tokens_that_are_spent_are_no_reason_to_look_for_a_fault(home, ca
         return Reply("user: word after word", tokens_in=1200, tokens_out=30)
 
     settings = Settings(summarizer="model", compact_jobs=1, compact_tokens_per_day=100)
-    with Memory.open(home / "optchat", settings, compact=False, model=Model("small-1", ask)) as memory:
-        memory.record([Entry(kind=kind, text=f"{kind} " * 300, session="s9") for kind in ("user", "talk")])
+    with Memory.open(
+        home / "optchat", settings, compact=False, model=Model("small-1", ask)
+    ) as memory:
+        memory.record(
+            [Entry(kind=kind, text=f"{kind} " * 300, session="s9") for kind in ("user", "talk")]
+        )
         memory.settle(5)
 
     _, out, _ = in_process(capsys, "status", "--home", home)
@@ -227,7 +320,12 @@ def test_what_a_model_refused_before_it_came_back_is_told_and_is_no_complaint(ho
         return Reply("user: word after word", tokens_in=12, tokens_out=3)
 
     for _ in range(2):
-        with Memory.open(home / "optchat", Settings(summarizer="model"), compact=False, model=Model("small-1", ask)) as memory:
+        with Memory.open(
+            home / "optchat",
+            Settings(summarizer="model"),
+            compact=False,
+            model=Model("small-1", ask),
+        ) as memory:
             memory.record([Entry(kind="user", text="word " * 300, session="s9")])
             memory.settle(5)
 
@@ -238,16 +336,27 @@ def test_what_a_model_refused_before_it_came_back_is_told_and_is_no_complaint(ho
     assert "! last error" not in out
 
 
-def test_outside_of_hermes_a_line_only_a_model_may_write_waits_and_compact_says_so(tmp_path, capsys):
+def test_outside_of_hermes_a_line_only_a_model_may_write_waits_and_compact_says_so(
+    tmp_path, capsys
+):
     with Memory.open(tmp_path / "optchat", compact=False) as memory:
-        memory.record([Entry(kind="user", text="word " * 300), Entry(kind="echo", text="row " * 300)])
+        memory.record(
+            [Entry(kind="user", text="word " * 300), Entry(kind="echo", text="row " * 300)]
+        )
     (tmp_path / "optchat" / "config.json").write_text('{"summarizer": "model"}')
 
     status, out, _ = in_process(capsys, "compact", "--home", tmp_path)
 
-    assert (status, "built 1 line; 1 still wait: no model can be reached from here" in out) == (1, True)
+    assert (status, "built 1 line; 1 still wait: no model can be reached from here" in out) == (
+        1,
+        True,
+    )
     facts = json.loads(in_process(capsys, "compact", "--json", "--home", tmp_path)[1])
-    assert (facts["complete"], facts["waiting"], facts["reason"].partition(";")[0]) == (False, 1, "no model can be reached from here")
+    assert (facts["complete"], facts["waiting"], facts["reason"].partition(";")[0]) == (
+        False,
+        1,
+        "no model can be reached from here",
+    )
     assert "hermes optchat compact" in in_process(capsys, "status", "--home", tmp_path)[1]
 
 
@@ -255,7 +364,13 @@ def test_status_as_json_holds_the_same_facts(home, capsys):
     status, out, _ = in_process(capsys, "status", "--json", "--home", home)
     facts = json.loads(out)
     assert status == 0
-    assert (facts["messages"], facts["sessions"], facts["lines_built"], facts["lines_ready"], facts["full_text_behind"]) == (10, 2, 18, 0, 0)
+    assert (
+        facts["messages"],
+        facts["sessions"],
+        facts["lines_built"],
+        facts["lines_ready"],
+        facts["full_text_behind"],
+    ) == (10, 2, 18, 0, 0)
 
 
 def test_view_is_printed_as_the_model_gets_it(home, capsys):
@@ -300,16 +415,29 @@ def test_date_says_when_by_whom_and_where(home, capsys):
     for part in ("2026-03-02T09:00:00+01:00", "s1", "Ann", "telegram"):
         assert part in out
     status, out, _ = in_process(capsys, "date", "0", "--json", "--home", home)
-    first = {"id": 0, "date": "2026-03-02T09:00:00+01:00", "kind": "user", "session": "s1", "author": "Ann", "platform": "telegram", "tool": None}
+    first = {
+        "id": 0,
+        "date": "2026-03-02T09:00:00+01:00",
+        "kind": "user",
+        "session": "s1",
+        "author": "Ann",
+        "platform": "telegram",
+        "tool": None,
+    }
     assert json.loads(out) == {"address": "0", "messages": [first]}
     status, out, _ = in_process(capsys, "date", "8+2", "--json", "--home", home)
-    assert [(message["id"], message["tool"]) for message in json.loads(out)["messages"]] == [(8, "terminal"), (9, None)]
+    assert [(message["id"], message["tool"]) for message in json.loads(out)["messages"]] == [
+        (8, "terminal"),
+        (9, None),
+    ]
 
 
 def test_search_prints_one_line_a_hit_that_zoom_takes(home, capsys):
     status, out, _ = in_process(capsys, "search", "kayaks", "--home", home)
     assert (status, out) == (0, "1+1|talk: Eleven kayaks, 五艘划艇 and Ilse.\n")
-    status, out, _ = in_process(capsys, "search", "message", "--limit", "2", "--json", "--home", home)
+    status, out, _ = in_process(
+        capsys, "search", "message", "--limit", "2", "--json", "--home", home
+    )
     assert len(json.loads(out)["hits"]) == 2
     status, out, _ = in_process(capsys, "search", "submarine", "--home", home)
     assert (status, out) == (0, "nothing found for: submarine\n")
@@ -321,8 +449,18 @@ def test_search_prints_one_line_a_hit_that_zoom_takes(home, capsys):
 def test_search_prints_what_the_tool_shows_best_or_newest_first(home, capsys):
     with Memory.open(home / "optchat", compact=False) as memory:
         for query, newest, ids in (("message 4", False, [4, 5, 3]), ("message", True, [7, 6, 5])):
-            shown = json.loads(tools.call(memory, "optchat_search", {"query": query, "limit": 3, "newest": newest}))["text"]
-            args = ["search", *query.split(), "--limit", "3", *["--newest"] * newest, "--home", home]
+            shown = json.loads(
+                tools.call(memory, "optchat_search", {"query": query, "limit": 3, "newest": newest})
+            )["text"]
+            args = [
+                "search",
+                *query.split(),
+                "--limit",
+                "3",
+                *["--newest"] * newest,
+                "--home",
+                home,
+            ]
             assert in_process(capsys, *args) == (0, shown + "\n", "")
             hits = json.loads(in_process(capsys, *args, "--json")[1])["hits"]
             assert [hit["line"] for hit in hits] == shown.split("\n")
@@ -335,7 +473,9 @@ def test_search_prints_what_the_tool_shows_best_or_newest_first(home, capsys):
 
 def test_import_compact_and_check_follow_one_another(tmp_path, capsys):
     source = tmp_path / "talk.jsonl"
-    source.write_text('{"role": "user", "content": "hello"}\n{"role": "assistant", "content": "hi"}\n{broken\n')
+    source.write_text(
+        '{"role": "user", "content": "hello"}\n{"role": "assistant", "content": "hi"}\n{broken\n'
+    )
     status, out, err = in_process(capsys, "import", source, "--home", tmp_path)
     assert (status, err) == (0, "")
     assert "2 added, 0 known already, 1 unreadable" in out
@@ -396,7 +536,9 @@ def test_import_makes_a_memory_but_no_home(tmp_path, capsys):
     assert not (tmp_path / "typo").exists()
 
 
-def test_the_home_comes_from_the_option_then_from_the_environment_then_from_the_user(home, tmp_path, monkeypatch):
+def test_the_home_comes_from_the_option_then_from_the_environment_then_from_the_user(
+    home, tmp_path, monkeypatch
+):
     def chosen(*args):
         parser = argparse.ArgumentParser()
         cli.register_cli(parser)
@@ -436,7 +578,15 @@ def test_bad_settings_are_named_once_and_the_command_goes_on(home, capsys):
 
 @pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-16", "utf-8:strict"])
 def test_a_terminal_that_cannot_show_every_character_gets_the_rest(home, encoding):
-    done = optchat("view", "--home", home, env={"PYTHONIOENCODING": encoding}, text=False, encoding=None, errors=None)
+    done = optchat(
+        "view",
+        "--home",
+        home,
+        env={"PYTHONIOENCODING": encoding},
+        text=False,
+        encoding=None,
+        errors=None,
+    )
     assert (done.returncode, done.stderr) == (0, b"")
     shown = done.stdout.decode(encoding.partition(":")[0])
     assert "Eleven kayaks" in shown
@@ -447,7 +597,9 @@ def test_a_reader_that_goes_away_ends_the_command_without_a_word(home):
     read_end, write_end = os.pipe()
     os.close(read_end)
     try:
-        done = optchat("view", "--home", home, capture_output=False, stdout=write_end, stderr=subprocess.PIPE)
+        done = optchat(
+            "view", "--home", home, capture_output=False, stdout=write_end, stderr=subprocess.PIPE
+        )
     finally:
         os.close(write_end)
     assert (done.returncode, done.stderr) == (141, "")
@@ -456,7 +608,9 @@ def test_a_reader_that_goes_away_ends_the_command_without_a_word(home):
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
 def test_a_full_disk_under_the_output_is_said_in_one_line(home):
     with open("/dev/full", "w") as full:
-        done = optchat("view", "--home", home, capture_output=False, stdout=full, stderr=subprocess.PIPE)
+        done = optchat(
+            "view", "--home", home, capture_output=False, stdout=full, stderr=subprocess.PIPE
+        )
     assert done.returncode == 1
     assert "No space left" in one_line(done.stderr)
 
@@ -486,19 +640,42 @@ def test_a_fault_of_our_own_is_one_line_too_and_debugging_shows_it_whole(home, c
 
 @pytest.mark.parametrize("package", ["orjson", "filelock", "pydantic", "rich"])
 def test_a_missing_package_is_named_with_the_command_that_installs_it(home, package):
-    script = f"import sys; sys.modules[{package!r}] = None; sys.stderr.isatty = lambda: True; from optchat.cli import main; sys.exit(main())"
+    script = (
+        f"import sys; sys.modules[{package!r}] = None; sys.stderr.isatty = lambda: True; from "
+        "optchat.cli import main; sys.exit(main())"
+    )
     command = [sys.executable, "-c", script, "compact", "--home", str(home)]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=False)
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=False,
+    )
     assert done.returncode == 1
     assert f"-m pip install {package}" in one_line(done.stderr)
 
 
 def test_bars_are_shown_on_a_terminal_and_nowhere_else(tmp_path):
     source = tmp_path / "talk.jsonl"
-    source.write_text("".join(json.dumps({"kind": "user", "text": f"message {number} " + "long " * 200}) + "\n" for number in range(200)))
+    source.write_text(
+        "".join(
+            json.dumps({"kind": "user", "text": f"message {number} " + "long " * 200}) + "\n"
+            for number in range(200)
+        )
+    )
     ours, theirs = pty.openpty()
     try:
-        done = optchat("import", source, "--home", tmp_path, capture_output=False, stdout=subprocess.PIPE, stderr=theirs, env={"TERM": "xterm"})
+        done = optchat(
+            "import",
+            source,
+            "--home",
+            tmp_path,
+            capture_output=False,
+            stdout=subprocess.PIPE,
+            stderr=theirs,
+            env={"TERM": "xterm"},
+        )
         shown = os.read(ours, 100_000).decode()
     finally:
         os.close(ours)

@@ -1,4 +1,8 @@
-"""Clocks and places: whatever a clock says and wherever a process stands, the order is that of saying, and nothing is lost."""
+"""Clocks and places.
+
+Whatever a clock says and wherever a process stands, the order is that of saying, and nothing is
+lost.
+"""
 
 import contextlib
 import json
@@ -38,7 +42,10 @@ def days(root, room="main"):
 
 
 def assert_whole(memory, expected):
-    """Read straight from the files and through the memory: every text once, in the order it was said, under its number."""
+    """Read straight from the files and through the memory.
+
+    Every text once, in the order it was said, under its number.
+    """
     found = {}
     for path in sorted((memory.root / "main").glob("*.jsonl")):
         data = path.read_bytes()
@@ -48,7 +55,9 @@ def assert_whole(memory, expected):
             found[line["i"]] = line["text"]
     assert [found.get(k) for k in range(len(found))] == expected
     assert memory.settle(30)
-    assert [message and message.text for message in memory._store.messages(0, memory._store.total())] == expected
+    assert [
+        message and message.text for message in memory._store.messages(0, memory._store.total())
+    ] == expected
     with memory._notes.caught_up():
         live = index_says(memory.root)
     memory._store.rebuild_index()
@@ -72,7 +81,10 @@ class Stepping:
 
 
 def test_midnight_passes_between_two_turns_and_inside_a_batch(opened, root):
-    """A batch is one moment: no part of it lies in another day's file than the rest, however long it takes."""
+    """A batch is one moment.
+
+    No part of it lies in another day's file than the rest, however long it takes.
+    """
     memory = opened(clock=Stepping(datetime(2026, 5, 1, 23, 59, 50, tzinfo=UTC), seconds=1))
     for k in range(20):
         memory.record(said(3, 3 * k))
@@ -85,7 +97,10 @@ def test_midnight_passes_between_two_turns_and_inside_a_batch(opened, root):
 def test_midnight_passes_by_the_clock_of_the_machine(root, monkeypatch):
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
-    with freeze_time("2026-12-31 23:58:00", auto_tick_seconds=2), Memory.open(root, Settings(), compact=False) as memory:
+    with (
+        freeze_time("2026-12-31 23:58:00", auto_tick_seconds=2),
+        Memory.open(root, Settings(), compact=False) as memory,
+    ):
         for k in range(40):
             memory.record(said(2, 2 * k))
     monkeypatch.undo()
@@ -97,9 +112,15 @@ def test_midnight_passes_by_the_clock_of_the_machine(root, monkeypatch):
         assert_whole(memory, words(80))
 
 
-@pytest.mark.parametrize(("change", "offsets"), [((2026, 3, 29, 1, 0), ["+01:00", "+02:00"]), ((2026, 10, 25, 1, 0), ["+02:00", "+01:00"])])
+@pytest.mark.parametrize(
+    ("change", "offsets"),
+    [((2026, 3, 29, 1, 0), ["+01:00", "+02:00"]), ((2026, 10, 25, 1, 0), ["+02:00", "+01:00"])],
+)
 def test_summer_time_begins_and_ends(opened, root, change, offsets):
-    """In autumn the same hour comes twice: then only the offset tells which was later, and the ids do anyway."""
+    """In autumn the same hour comes twice.
+
+    Then only the offset tells which was later, and the ids do anyway.
+    """
     zone = ZoneInfo("Europe/Berlin")
     moment = datetime(*change, tzinfo=UTC) - timedelta(hours=2)
     clock = Stepping(moment, minutes=7)
@@ -160,8 +181,13 @@ memory.record([Entry(kind="user", text="message 1")])
 
 
 @pytest.mark.parametrize("zone", FAR_APART)
-def test_a_process_in_another_zone_dies_before_it_can_tell_and_its_message_is_found(opened, root, zone):
-    """Found by a process that stays open and looks at few files: its number would be given to another message else."""
+def test_a_process_in_another_zone_dies_before_it_can_tell_and_its_message_is_found(
+    opened, root, zone
+):
+    """Found by a process that stays open and looks at few files.
+
+    Its number would be given to another message else.
+    """
     memory = opened(clock=lambda: datetime.now(UTC))
     memory.record(said(1))
     with children() as start:
@@ -174,15 +200,21 @@ def test_a_process_in_another_zone_dies_before_it_can_tell_and_its_message_is_fo
 
 
 @pytest.mark.parametrize("away", [-366, -30, -2, -1, 1, 2, 30, 400])
-def test_what_one_wrote_by_a_wrong_clock_and_could_not_index_is_taken_in_by_another(opened, clock, away, monkeypatch):
+def test_what_one_wrote_by_a_wrong_clock_and_could_not_index_is_taken_in_by_another(
+    opened, clock, away, monkeypatch
+):
     memory, other = opened(), opened(clock=lambda: clock() + timedelta(days=away))
     memory.record(said(1))
     with monkeypatch.context() as patch:
-        patch.setattr(store, "_describe_messages", mock.Mock(side_effect=StoreError("the disk is full")))
+        patch.setattr(
+            store, "_describe_messages", mock.Mock(side_effect=StoreError("the disk is full"))
+        )
         assert other.record(said(1, 1)) == [1]
     assert memory.record(said(1, 2)) == [2]
     with monkeypatch.context() as patch:
-        patch.setattr(store, "_describe_messages", mock.Mock(side_effect=StoreError("the disk is full")))
+        patch.setattr(
+            store, "_describe_messages", mock.Mock(side_effect=StoreError("the disk is full"))
+        )
         assert other.record(said(1, 3)) == [3]
     assert memory.record(said(1, 4)) == [4]
     assert other.record(said(1, 5)) == [5]
@@ -191,7 +223,10 @@ def test_what_one_wrote_by_a_wrong_clock_and_could_not_index_is_taken_in_by_anot
 
 @pytest.mark.parametrize("back", [1, 366, 366 * 30])
 def test_a_clock_put_back_appends_to_an_older_day_and_loses_nothing(opened, root, clock, back):
-    """The file of that day is there already: what it held stays, and what comes after it is found behind it."""
+    """The file of that day is there already.
+
+    What it held stays, and what comes after it is found behind it.
+    """
     clock.now += timedelta(days=back)
     older = clock.now - timedelta(days=back)
     memory = opened(clock=lambda: older)
@@ -210,7 +245,9 @@ def test_a_clock_put_back_appends_to_an_older_day_and_loses_nothing(opened, root
     assert_whole(opened(), words(12))
 
 
-def test_the_last_note_of_a_session_stays_the_last_when_the_clock_is_put_back_and_the_index_is_lost(opened, root, clock):
+def test_the_last_note_of_a_session_stays_the_last_when_the_clock_is_put_back_and_the_index_is_lost(
+    opened, root, clock
+):
     memory = opened()
     for turn, back in enumerate((0, 1, 366, 0)):
         clock.forward(days=-back)
@@ -225,7 +262,9 @@ def test_the_last_note_of_a_session_stays_the_last_when_the_clock_is_put_back_an
 
 
 STEPS = st.tuples(
-    st.sampled_from([-366 * 86_400, -86_400, -3_600, 0, 1, 3_600, 86_400, 400 * 86_400]),  # seconds the clock goes on or back
+    st.sampled_from(
+        [-366 * 86_400, -86_400, -3_600, 0, 1, 3_600, 86_400, 400 * 86_400]
+    ),  # seconds the clock goes on or back
     st.sampled_from([-12, 0, 1, 14]),  # hours from Greenwich
     st.sampled_from(["first", "second", "reopen", "dies"]),
 )
@@ -233,19 +272,27 @@ STEPS = st.tuples(
 
 @settings(max_examples=25, deadline=None)
 @given(steps=st.lists(STEPS, min_size=1, max_size=12))
-def test_any_walk_of_clocks_and_zones_leaves_the_log_in_the_order_of_saying(tmp_path_factory, steps):
+def test_any_walk_of_clocks_and_zones_leaves_the_log_in_the_order_of_saying(
+    tmp_path_factory, steps
+):
     root = tmp_path_factory.mktemp("walk") / "memory"
     clock = Clock()
     memories = [Memory.open(root, Settings(), compact=False, clock=clock) for _ in range(2)]
     for number, (seconds, hours, who) in enumerate(steps):
-        clock.now = (clock.now + timedelta(seconds=seconds)).astimezone(timezone(timedelta(hours=hours)))
+        clock.now = (clock.now + timedelta(seconds=seconds)).astimezone(
+            timezone(timedelta(hours=hours))
+        )
         memory = memories[who == "second"]
         if who == "reopen":
             memory.close()
             memory = memories[0] = Memory.open(root, Settings(), compact=False, clock=clock)
         with contextlib.ExitStack() as stack:
             if who == "dies":
-                stack.enter_context(mock.patch.object(store, "_describe_messages", side_effect=StoreError("killed here")))
+                stack.enter_context(
+                    mock.patch.object(
+                        store, "_describe_messages", side_effect=StoreError("killed here")
+                    )
+                )
             assert memory.record(said(1, number, session="s", uid=f"u{number}")) == [number]
     memories[0].record(said(1, len(steps)))
     assert_whole(memories[0], words(len(steps) + 1))
@@ -257,18 +304,31 @@ def test_any_walk_of_clocks_and_zones_leaves_the_log_in_the_order_of_saying(tmp_
 
 
 ENDS = [
-    "0001-01-01T00:00:00+00:00", "0001-01-01T00:00:00", "0001-01-01", "0001-01-01 00:00:00+14:00", "9999-12-31T23:59:59",
-    "9999-12-31", "9999-12-31 23:59:59-12:00", "9999-12-31T23:59:59.999999+00:00", -62_135_596_800, -62_135_596_800_000,
+    "0001-01-01T00:00:00+00:00",
+    "0001-01-01T00:00:00",
+    "0001-01-01",
+    "0001-01-01 00:00:00+14:00",
+    "9999-12-31T23:59:59",
+    "9999-12-31",
+    "9999-12-31 23:59:59-12:00",
+    "9999-12-31T23:59:59.999999+00:00",
+    -62_135_596_800,
+    -62_135_596_800_000,
     253_402_300_799_000,
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("zone", ["UTC", "America/Los_Angeles", *FAR_APART])
-def test_imported_dates_at_either_end_of_the_calendar_stay_there(opened, tmp_path, monkeypatch, zone):
+def test_imported_dates_at_either_end_of_the_calendar_stay_there(
+    opened, tmp_path, monkeypatch, zone
+):
     """Dropped, they would be said to be of the day of the import."""
     monkeypatch.setenv("TZ", zone)
     time.tzset()
-    rows = [{"role": "user", "content": f"message {k}", "date": date, "session": "s"} for k, date in enumerate(ENDS)]
+    rows = [
+        {"role": "user", "content": f"message {k}", "date": date, "session": "s"}
+        for k, date in enumerate(ENDS)
+    ]
     path = tmp_path / "messages.jsonl"
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     memory = opened()
@@ -285,12 +345,18 @@ def test_imported_dates_at_either_end_of_the_calendar_stay_there(opened, tmp_pat
     assert_whole(memory, words(len(ENDS)))
     assert "message 0" in memory.view()
     assert {hit.id for hit in memory.search("message", limit=50)} == set(range(len(ENDS)))
-    assert [hit.id for hit in memory.search("message", 50, newest=True)] == list(reversed(range(len(ENDS))))
+    assert [hit.id for hit in memory.search("message", 50, newest=True)] == list(
+        reversed(range(len(ENDS)))
+    )
 
 
 def test_newest_is_what_was_said_last_and_not_what_has_the_latest_date(opened):
     memory = opened()
-    for when, date in (("in the end", "9999-12-31T00:00:00+00:00"), ("now", "2026-05-01T09:00:00+00:00"), ("once", "0001-01-01T00:00:00+00:00")):
+    for when, date in (
+        ("in the end", "9999-12-31T00:00:00+00:00"),
+        ("now", "2026-05-01T09:00:00+00:00"),
+        ("once", "0001-01-01T00:00:00+00:00"),
+    ):
         memory.record([Entry(kind="user", text=f"the ferry sails {when}", date=date)])
     assert memory.settle(30)
     assert [hit.id for hit in memory.search("ferry", 3, newest=True)] == [2, 1, 0]
@@ -298,9 +364,17 @@ def test_newest_is_what_was_said_last_and_not_what_has_the_latest_date(opened):
 
 
 def test_a_day_that_is_asked_for_finds_what_was_written_on_it_by_the_writers_clock(opened):
-    """Half past eleven in the evening there is another day here: the day is that of whoever wrote."""
+    """Half past eleven in the evening there is another day here.
+
+    The day is that of whoever wrote.
+    """
     memory = opened()
-    memory.record([Entry(kind="user", text="lanterns", date="2026-03-28T23:30:00-07:00"), Entry(kind="user", text="windows", date="2026-03-29T08:30:00+02:00")])
+    memory.record(
+        [
+            Entry(kind="user", text="lanterns", date="2026-03-28T23:30:00-07:00"),
+            Entry(kind="user", text="windows", date="2026-03-29T08:30:00+02:00"),
+        ]
+    )
     assert memory.settle(30)
     assert memory.search("28 March 2026")[0].text == "lanterns"
     assert memory.search("29.3.2026")[0].text == "windows"

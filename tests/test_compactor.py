@@ -1,4 +1,7 @@
-"""The thread that grows the tree: what it takes, how it fails, when it rests, and who does its work when it is gone."""
+"""The thread that grows the tree.
+
+What it takes, how it fails, when it rests, and who does its work when it is gone.
+"""
 
 import threading
 import time
@@ -98,7 +101,14 @@ def run(lock):
 
 def test_a_short_source_is_its_own_line_and_a_long_one_a_local_line(lock):
     long = " ".join(f"word{k}" for k in range(400))
-    work = FakeWork([leaf(0, "ü" * 100), leaf(1, long), Job(Place(1, 1), "", ("user: a", "talk: b"), 15), Job(Place(1, 2), "", (long, long), 9999)])
+    work = FakeWork(
+        [
+            leaf(0, "ü" * 100),
+            leaf(1, long),
+            Job(Place(1, 1), "", ("user: a", "talk: b"), 15),
+            Job(Place(1, 2), "", (long, long), 9999),
+        ]
+    )
     assert Compactor(work, lock, 256).step()
     first, second, third, fourth = work.built
     assert (first.text, first.by) == ("user: " + "ü" * 100, "free")
@@ -126,7 +136,9 @@ def test_a_message_without_a_kind_is_a_leaf_like_any_other(lock):
 
 
 def test_a_size_that_the_index_has_wrong_makes_no_line_too_long(lock):
-    work = FakeWork([Job(Place(0, 0), "user", ("x" * 5_000,), 10), Job(Place(0, 1), "user", ("x",), 10_000)])
+    work = FakeWork(
+        [Job(Place(0, 0), "user", ("x" * 5_000,), 10), Job(Place(0, 1), "user", ("x",), 10_000)]
+    )
     Compactor(work, lock).step()
     assert len(work.built[0].text.encode()) <= 512
     assert work.built[1].by == "free"
@@ -148,21 +160,31 @@ def test_many_lines_are_one_commit(lock):
 
 def test_with_compaction_off_only_free_lines_are_asked_for(opened):
     memory = opened(settings=Settings(compact_enabled=False))
-    memory.record([Entry(kind="user", text="short"), Entry(kind="echo", text="long " * 500), *[Entry(kind="user", text="short")] * 6])
+    memory.record(
+        [
+            Entry(kind="user", text="short"),
+            Entry(kind="echo", text="long " * 500),
+            *[Entry(kind="user", text="short")] * 6,
+        ]
+    )
     assert memory.settle(30)
     assert memory._store.read(lambda index: index.count("nodes")) == 7 + 3 + 1
     assert "not summarized yet" in memory.view()
     assert_sound(memory)
 
 
-def test_a_failure_is_reported_once_tried_again_and_forgotten_when_it_is_over(run, monkeypatch, caplog):
+def test_a_failure_is_reported_once_tried_again_and_forgotten_when_it_is_over(
+    run, monkeypatch, caplog
+):
     monkeypatch.setattr(module, "RETRY_S", (0.01,))
     work = FakeWork([leaf(0)])
     work.failing["commit"] = StoreError("cannot append to tree: No space left on device")
     one = run(work)
     until(lambda: one.failures > 3)
     assert "No space left" in one.last_error
-    assert len([record for record in caplog.records if "building lines failed" in record.message]) == 1
+    assert (
+        len([record for record in caplog.records if "building lines failed" in record.message]) == 1
+    )
     del work.failing["commit"]
     until(lambda: work.built)
     until(lambda: one.last_error == "" and one.failures == 0)
@@ -337,7 +359,12 @@ def test_the_tree_grows_by_itself(opened):
 def test_what_is_recorded_while_it_works_is_built_too(opened):
     memory = opened(compact=True)
     for first in range(0, 600, 20):
-        memory.record([Entry(kind="talk", text=f"message {k} " + "and more " * (k % 90)) for k in range(first, first + 20)])
+        memory.record(
+            [
+                Entry(kind="talk", text=f"message {k} " + "and more " * (k % 90))
+                for k in range(first, first + 20)
+            ]
+        )
         time.sleep(0.003)
     assert memory.settle(60)
     assert_sound(memory)
@@ -511,7 +538,9 @@ def laned(run):
     return one, work
 
 
-def test_what_a_model_wrote_is_not_lost_with_a_disk_that_refuses_and_no_more_is_bought_meanwhile(laned, monkeypatch):
+def test_what_a_model_wrote_is_not_lost_with_a_disk_that_refuses_and_no_more_is_bought_meanwhile(
+    laned, monkeypatch
+):
     monkeypatch.setattr(module, "RETRY_S", (0.01,))
     one, work = laned
     work.failing["commit"] = StoreError("cannot write: the disk is full")
@@ -528,7 +557,9 @@ def test_what_a_model_wrote_is_not_lost_with_a_disk_that_refuses_and_no_more_is_
     assert [node.index for node in work.built] == [0, 1, 2]
 
 
-def test_a_line_that_cannot_be_kept_for_a_fault_of_ours_does_not_stop_the_others(laned, monkeypatch):
+def test_a_line_that_cannot_be_kept_for_a_fault_of_ours_does_not_stop_the_others(
+    laned, monkeypatch
+):
     monkeypatch.setattr(module, "RETRY_S", (0.01,))
     one, work = laned
     real = work.commit

@@ -1,4 +1,7 @@
-"""What a model is told of the past: built lines only, up to where it matters, growing at its end, never too long."""
+"""What a model is told of the past.
+
+Built lines only, up to where it matters, growing at its end, never too long.
+"""
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +16,9 @@ from optchat.storage import files, viewfile
 
 
 def said(count, first=0, size=300):
-    return [Entry(kind="user", text=f"message {first + k} " + "x" * (size - 20)) for k in range(count)]
+    return [
+        Entry(kind="user", text=f"message {first + k} " + "x" * (size - 20)) for k in range(count)
+    ]
 
 
 @pytest.fixture
@@ -30,7 +35,11 @@ def grown(opened):
 
 
 def told(memory, **changes):
-    return Context(memory._store, memory.root / "context.json", changes.get("ready", lambda text: text.replace("\n", " ")))
+    return Context(
+        memory._store,
+        memory.root / "context.json",
+        changes.get("ready", lambda text: text.replace("\n", " ")),
+    )
 
 
 def test_it_holds_what_was_said_before_a_message_and_no_numbers(grown):
@@ -43,7 +52,9 @@ def test_it_holds_what_was_said_before_a_message_and_no_numbers(grown):
 def test_it_ends_at_the_first_message_without_a_line(opened):
     memory = opened(compact=False)
     memory.record(said(10))
-    memory._store.commit([Node(level=0, index=k, text=f"line {k}", by="model") for k in (0, 1, 2, 5, 6)])
+    memory._store.commit(
+        [Node(level=0, index=k, text=f"line {k}", by="model") for k in (0, 1, 2, 5, 6)]
+    )
     assert told(memory).text(9, 3).split("\n") == ["line 0", "line 1", "line 2"]
 
 
@@ -75,7 +86,9 @@ def test_a_log_with_a_tree_that_was_never_told_is_told_from_the_coarsest_down(gr
     memory = grown(3_000)
     asked = []
     real = memory._store.read
-    monkeypatch.setattr(memory._store, "read", lambda question: (asked.append(1), real(question))[1])
+    monkeypatch.setattr(
+        memory._store, "read", lambda question: (asked.append(1), real(question))[1]
+    )
     text = told(memory).text(3_000, 3_000)
     assert LOW_BYTES // 2 < len(text.encode()) <= HIGH_BYTES
     assert len(asked) < 1_000
@@ -84,7 +97,9 @@ def test_a_log_with_a_tree_that_was_never_told_is_told_from_the_coarsest_down(gr
 def test_while_parents_are_missing_it_is_the_newest_that_fit(opened):
     memory = opened(compact=False)
     memory.record(said(500))
-    memory._store.commit([Node(level=0, index=k, text=f"line {k} " + "y" * 300, by="free") for k in range(500)])
+    memory._store.commit(
+        [Node(level=0, index=k, text=f"line {k} " + "y" * 300, by="free") for k in range(500)]
+    )
     context = told(memory)
     for first in range(0, 500, 50):
         text = context.text(first, 500)
@@ -103,7 +118,10 @@ def test_it_is_the_same_after_a_restart(grown):
     assert again.text(350, 400) == context.text(350, 400)
 
 
-@pytest.mark.parametrize("content", [b"", b"{}", b'{"version":1,"generation":1,"budget":9,"lines":[[0,99999]]}', b"\x00" * 50])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"{}", b'{"version":1,"generation":1,"budget":9,"lines":[[0,99999]]}', b"\x00" * 50],
+)
 def test_a_file_that_cannot_be_used_costs_nothing_but_a_cached_prefix(grown, content):
     memory = grown(200)
     (memory.root / "context.json").write_bytes(content)
@@ -126,7 +144,12 @@ def test_a_disk_that_refuses_does_not_keep_lines_from_being_written(grown, monke
 def test_a_line_written_anew_is_told_anew(opened):
     memory = opened(compact=False)
     memory.record(said(4))
-    memory._store.commit([Node(level=0, index=k, text=f"line {k}", by="fallback" if k == 3 else "model") for k in range(4)])
+    memory._store.commit(
+        [
+            Node(level=0, index=k, text=f"line {k}", by="fallback" if k == 3 else "model")
+            for k in range(4)
+        ]
+    )
     context = told(memory)
     assert context.text(4, 4).endswith("line 3")
     memory._store.commit([Node(level=0, index=3, text="better", by="model")])
@@ -149,7 +172,9 @@ def test_a_line_that_cannot_be_masked_is_left_out_and_the_others_are_told(grown)
         return text.replace("\n", " ")
 
     context = told(grown(10), ready=ready)
-    assert [line.split(" x")[0] for line in context.text(6, 10).split("\n")] == [f"user: message {k}" for k in (0, 1, 2, 4, 5)]
+    assert [line.split(" x")[0] for line in context.text(6, 10).split("\n")] == [
+        f"user: message {k}" for k in (0, 1, 2, 4, 5)
+    ]
     assert context.text(4, 10).count("message") == 3
 
 
@@ -171,8 +196,12 @@ def test_whatever_is_asked_in_whatever_order_only_the_past_is_told(tmp_path_fact
     with Memory.open(tmp_path_factory.mktemp("m"), Settings(), compact=False) as memory:
         memory.record(said(80, size=600))
         built = data.draw(st.integers(0, 80))
-        memory._store.commit([Node(level=0, index=k, text=f"line {k}.", by="model") for k in range(built)])
+        memory._store.commit(
+            [Node(level=0, index=k, text=f"line {k}.", by="model") for k in range(built)]
+        )
         context = told(memory)
         for first in firsts:
             end = min(first, built)
-            assert context.text(first, built).split("\n") == ([f"line {k}." for k in range(end)] or [""])
+            assert context.text(first, built).split("\n") == (
+                [f"line {k}." for k in range(end)] or [""]
+            )

@@ -1,4 +1,6 @@
-"""What lines cost, and that a free one is found at once behind any number of those that wait for a model."""
+"""What lines cost, and that a free one is found at once behind any number of those that wait for a
+model.
+"""
 
 import pytest
 from hypothesis import given, settings
@@ -15,14 +17,25 @@ from optchat.storage.store import Store
 
 @pytest.mark.parametrize(
     ("bytes_", "spare", "cost"),
-    [(512, False, Cost.FREE), (512, True, Cost.FREE), (513, False, Cost.MODEL), (513, True, Cost.LOCAL), (0, False, Cost.FREE)],
+    [
+        (512, False, Cost.FREE),
+        (512, True, Cost.FREE),
+        (513, False, Cost.MODEL),
+        (513, True, Cost.LOCAL),
+        (0, False, Cost.FREE),
+    ],
 )
 def test_a_line_costs_nothing_tokens_or_only_our_time(bytes_, spare, cost):
     assert Costs().of(bytes_, spare=spare) is cost
 
 
 def test_kinds_nobody_chose_to_pay_for_are_spared():
-    assert [kind for kind in (*KINDS, "diary", "") if not Costs().spares(kind)] == ["user", "talk", "work", "note"]
+    assert [kind for kind in (*KINDS, "diary", "") if not Costs().spares(kind)] == [
+        "user",
+        "talk",
+        "work",
+        "note",
+    ]
     assert not Costs(model_kinds=("tool",)).spares("tool")
 
 
@@ -41,13 +54,20 @@ def now():
 
 @given(st.data())
 @settings(max_examples=25, deadline=None)
-def test_the_ready_table_knows_the_cost_of_every_line_as_the_definition_has_it(tmp_path_factory, data):
+def test_the_ready_table_knows_the_cost_of_every_line_as_the_definition_has_it(
+    tmp_path_factory, data
+):
     costs = Costs(128, ("user", "talk"))
     root = tmp_path_factory.mktemp("m")
     store = Store(root, clock=now, costs=costs)
     kinds, sizes, built = [], [], {}  # built: place -> (bytes, spare)
     for _ in range(data.draw(st.integers(1, 6))):
-        for kind, size in data.draw(st.lists(st.tuples(st.sampled_from([*KINDS, "diary"]), st.sampled_from([1, 100, 130, 500])), max_size=9)):
+        for kind, size in data.draw(
+            st.lists(
+                st.tuples(st.sampled_from([*KINDS, "diary"]), st.sampled_from([1, 100, 130, 500])),
+                max_size=9,
+            )
+        ):
             store.record([Entry(kind=kind, text="x" * size)])
             kinds.append(kind)
             sizes.append(len(kind) + 2 + size)
@@ -57,7 +77,13 @@ def test_the_ready_table_knows_the_cost_of_every_line_as_the_definition_has_it(t
             lengths = [data.draw(st.sampled_from([10, 90, 128])) for _ in chosen]
             store.commit(
                 [
-                    Node(level=r.place.level, index=r.place.index, text="y" * n, by="local", spare=r.spare)
+                    Node(
+                        level=r.place.level,
+                        index=r.place.index,
+                        text="y" * n,
+                        by="local",
+                        spare=r.spare,
+                    )
                     for r, n in zip(chosen, lengths, strict=True)
                 ]
             )
@@ -70,14 +96,21 @@ def test_the_ready_table_knows_the_cost_of_every_line_as_the_definition_has_it(t
         older, younger = place.parent.children
         if older in built and younger in built and place.parent not in built:
             spare = built[older][1] and built[younger][1]
-            expected[place.parent] = (costs.of(built[older][0] + built[younger][0] + 1, spare=spare), spare)
+            expected[place.parent] = (
+                costs.of(built[older][0] + built[younger][0] + 1, spare=spare),
+                spare,
+            )
     for _ in range(2):
         for wanted in (ALL, CHEAP, [Cost.FREE], [Cost.MODEL]):
             found = store.read(lambda index, w=wanted: index.ready(1_000, w))
-            assert {r.place: (r.cost, r.spare) for r in found} == {p: e for p, e in expected.items() if e[0] in wanted}
+            assert {r.place: (r.cost, r.spare) for r in found} == {
+                p: e for p, e in expected.items() if e[0] in wanted
+            }
             assert found == sorted(found, key=lambda r: (r.place.end, r.place.level))
         for cost in Cost:
-            assert store.read(lambda index, c=cost: index.waiting(c)) == sum(1 for e in expected.values() if e[0] is cost)
+            assert store.read(lambda index, c=cost: index.waiting(c)) == sum(
+                1 for e in expected.values() if e[0] is cost
+            )
         store.rebuild_index()
     store.close()
 
@@ -86,7 +119,9 @@ def test_what_is_next_is_found_without_sorting_all_that_waits(opened):
     memory = opened()
     for costs in (ALL, CHEAP, [Cost.MODEL]):
         for question in ready.questions(costs):
-            plan = memory._store.read(lambda index, q=question: index.rows(f"EXPLAIN QUERY PLAN {q}", (5,)))
+            plan = memory._store.read(
+                lambda index, q=question: index.rows(f"EXPLAIN QUERY PLAN {q}", (5,))
+            )
             assert not any("TEMP" in step for *_, step in plan)
 
 
@@ -112,9 +147,16 @@ def test_what_was_spare_when_it_was_built_is_spare_for_every_process_and_after_a
     assert memory._store.read(lambda index: index.spares(nodes)) == set(nodes)
     memory._store.rebuild_index()
     assert memory._store.read(lambda index: index.spares(nodes)) == set(nodes)
-    memory.record([Entry(kind="talk", text="long words " * 100)] + [Entry(kind="echo", text="long words " * 100)] * 7)
+    memory.record(
+        [Entry(kind="talk", text="long words " * 100)]
+        + [Entry(kind="echo", text="long words " * 100)] * 7
+    )
     assert memory.settle(30)
-    assert memory._store.read(lambda index: index.spares([Place(0, 8), Place(1, 4), Place(1, 5), Place(3, 1), Place(4, 0)])) == {Place(1, 5)}
+    assert memory._store.read(
+        lambda index: index.spares(
+            [Place(0, 8), Place(1, 4), Place(1, 5), Place(3, 1), Place(4, 0)]
+        )
+    ) == {Place(1, 5)}
 
 
 # -- fallbacks
@@ -125,12 +167,19 @@ def fallback_of(level, index, text="made here"):
 
 
 def test_a_fallback_is_written_anew_while_nothing_stands_on_it(opened, root):
-    memory, other = opened(compact=False, settings=Settings(summarizer="model")), opened(compact=False)
+    memory, other = (
+        opened(compact=False, settings=Settings(summarizer="model")),
+        opened(compact=False),
+    )
     memory.record([Entry(kind="user", text="words " * 200)] * 3)
     memory._store.commit([fallback_of(0, k) for k in range(3)])
     assert other.view().count("made here") == 3
-    assert memory._store.read(lambda index: index.fallbacks([Place(0, k) for k in range(3)])) == [Place(0, k) for k in range(3)]
-    (anew,) = memory._store.commit([Node(level=0, index=2, text="user: what the model wrote, which is longer", by="model")])
+    assert memory._store.read(lambda index: index.fallbacks([Place(0, k) for k in range(3)])) == [
+        Place(0, k) for k in range(3)
+    ]
+    (anew,) = memory._store.commit(
+        [Node(level=0, index=2, text="user: what the model wrote, which is longer", by="model")]
+    )
     assert anew.index == 2
     for one in (memory, other, opened(compact=False)):
         assert one.view().count("made here") == 2
@@ -146,7 +195,12 @@ def test_only_a_model_writes_a_fallback_anew(opened):
     memory = opened(compact=False)
     memory.record([Entry(kind="user", text="words " * 200)])
     memory._store.commit([fallback_of(0, 0)])
-    assert memory._store.commit([fallback_of(0, 0, "again"), Node(level=0, index=0, text="local", by="local")]) == []
+    assert (
+        memory._store.commit(
+            [fallback_of(0, 0, "again"), Node(level=0, index=0, text="local", by="local")]
+        )
+        == []
+    )
     assert "made here" in memory.view()
 
 

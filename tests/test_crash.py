@@ -1,4 +1,8 @@
-"""Law 7 at every operation: whatever a disk does at any moment of a memory's life, what was acknowledged is there once and in order."""
+"""Law 7 at every operation.
+
+Whatever a disk does at any moment of a memory's life, what was acknowledged is there once and in
+order.
+"""
 
 import os
 import shutil
@@ -28,7 +32,11 @@ FAULTS = {
     "an error though all of it landed": {"how": faults.disk_error, "landing": 10_000, "late": True},
     "an error": {"how": faults.disk_error},
     "errors until somebody sees to it": {"how": faults.no_space, "landing": 20, "for_ever": True},
-    "the same though all of it landed": {"how": faults.disk_error, "landing": 10_000, "for_ever": True},
+    "the same though all of it landed": {
+        "how": faults.disk_error,
+        "landing": 10_000,
+        "for_ever": True,
+    },
 }
 
 LIVES = {
@@ -40,7 +48,9 @@ LIVES = {
     "converses": (crashes.nothing, crashes.converses),
 }
 EVERY_LIFE = pytest.mark.parametrize("life", LIVES)
-SOME_LIVES = pytest.mark.parametrize("life", effort(["records", "takes in", "builds", "converses"], LIVES))
+SOME_LIVES = pytest.mark.parametrize(
+    "life", effort(["records", "takes in", "builds", "converses"], LIVES)
+)
 POWER_LIVES = pytest.mark.parametrize("life", effort(["records", "takes in", "converses"], LIVES))
 
 
@@ -66,16 +76,26 @@ def operations(life, tmp_path):
     """Those of a life without a fault."""
     teller, disk = lived(life, tmp_path / "count")
     teller.close()
-    with Memory.open(tmp_path / "count", crashes.SMALL, compact=False, clock=teller.clock) as memory:
+    with Memory.open(
+        tmp_path / "count", crashes.SMALL, compact=False, clock=teller.clock
+    ) as memory:
         crashes.assert_whole(memory, teller.said)
     return [operation for operation, _ in disk.operations]
 
 
-CLOCKS = (lambda now: now, lambda now: now - timedelta(hours=3), lambda now: now.astimezone(timezone(timedelta(hours=-9))), lambda now: now + timedelta(days=2))
+CLOCKS = (
+    lambda now: now,
+    lambda now: now - timedelta(hours=3),
+    lambda now: now.astimezone(timezone(timedelta(hours=-9))),
+    lambda now: now + timedelta(days=2),
+)
 
 
 def go_on(life, teller, root, clock=CLOCKS[0]):
-    """A new process after a crash, perhaps by another clock: it goes on with what is left, and all must be well."""
+    """A new process after a crash, perhaps by another clock.
+
+    It goes on with what is left, and all must be well.
+    """
     other = teller.again(root)
     other.clock.now = clock(other.clock.now)
     if life == "converses":
@@ -84,7 +104,9 @@ def go_on(life, teller, root, clock=CLOCKS[0]):
         memory._notes.commit("", [], [])  # whoever next writes brings in what was kept aside
         crashes.assert_whole(memory, other.said)
         if life == "takes in":
-            assert [draft.token for draft in memory.capture_store().news("d", None).drafts] == ["begun"]
+            assert [draft.token for draft in memory.capture_store().news("d", None).drafts] == [
+                "begun"
+            ]
 
 
 def crash_at_any(life, tmp_path):
@@ -112,13 +134,18 @@ def error_at_any(life, tmp_path):
 
 
 LEAVES_MORE = {False: ("fsync", "commit"), True: ("open", "mkdir", "unlink", "replace", "commit")}
-"""After which operations there is more, or less, on a disk that loses power than before: if names land only when synced, or at once."""
+"""After which operations there is more, or less, on a disk that loses power than before.
+
+If names land only when synced, or at once.
+"""
 
 
 def power_cut_at_any(life, tmp_path, layer=faults.Plug):
     every = ["commit", *operations(life, tmp_path)]
     for step in range(len(every) - 1):
-        landed = [names_landed for names_landed, after in LEAVES_MORE.items() if every[step] in after]
+        landed = [
+            names_landed for names_landed, after in LEAVES_MORE.items() if every[step] in after
+        ]
         if not landed:
             continue
         root = tmp_path / f"at{step}"
@@ -137,10 +164,15 @@ def power_cut_at_any(life, tmp_path, layer=faults.Plug):
 def killed_then_power_cut(life, tmp_path):
     for step in range(len(operations(life, tmp_path))):
         root = tmp_path / f"at{step}"
-        teller, plug = lived(life, root, at=step, how=faults.Crash, landing=10_000, layer=faults.Plug)
+        teller, plug = lived(
+            life, root, at=step, how=faults.Crash, landing=10_000, layer=faults.Plug
+        )
         other = teller.again(root)
         plug.heal()
-        with faults.disk(layer=lambda same=plug: same), Memory.open(root, crashes.SMALL, compact=False, clock=other.clock) as memory:
+        with (
+            faults.disk(layer=lambda same=plug: same),
+            Memory.open(root, crashes.SMALL, compact=False, clock=other.clock) as memory,
+        ):
             other.record(memory, 1)
             plug.pull(root, root.with_name(f"left{step}"))
         go_on(life, other, root.with_name(f"left{step}"))
@@ -164,8 +196,12 @@ def test_a_power_cut_at_any_operation_costs_nothing_that_was_acknowledged(life, 
 
 
 @pytest.mark.parametrize("life", ["records", "takes in"])
-def test_what_is_acknowledged_after_another_was_killed_at_any_operation_outlasts_a_power_cut(life, tmp_path):
-    """The one that was killed may have made a file and not lived to see to it that its name stays."""
+def test_what_is_acknowledged_after_another_was_killed_at_any_operation_outlasts_a_power_cut(
+    life, tmp_path
+):
+    """The one that was killed may have made a file and not lived to see to it that its name
+    stays.
+    """
     killed_then_power_cut(life, tmp_path)
 
 
@@ -203,12 +239,17 @@ while True:
 
 def test_a_process_that_really_ends_at_any_operation_costs_nothing_that_was_acknowledged(tmp_path):
     with children() as start:
-        ended = [tuple(map(int, line.split())) for line in start(EXITS, tmp_path, Path(__file__).parent).rest(100)]
+        ended = [
+            tuple(map(int, line.split()))
+            for line in start(EXITS, tmp_path, Path(__file__).parent).rest(100)
+        ]
     assert [status for _, status in ended] == [9] * (len(ended) - 1) + [0]
     assert len(ended) > 20
     for step, _ in ended:
         root = tmp_path / f"exit{step}"
-        said = Path(f"{root}.said").read_text().splitlines() if Path(f"{root}.said").exists() else []
+        said = (
+            Path(f"{root}.said").read_text().splitlines() if Path(f"{root}.said").exists() else []
+        )
         with Memory.open(root, crashes.SMALL, compact=False) as memory:
             found = [message.text for message in memory._store.messages(0, memory._store.total())]
             assert found[: len(said)] == said
@@ -297,8 +338,14 @@ SAFEGUARDS = [
 ]
 
 
-@pytest.mark.parametrize(("strike", "life", "take_out"), SAFEGUARDS, ids=[f"{taken.__name__}" for *_, taken in SAFEGUARDS])
-def test_without_a_safeguard_the_same_strikes_are_seen_to_cost_something(strike, life, take_out, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("strike", "life", "take_out"),
+    SAFEGUARDS,
+    ids=[f"{taken.__name__}" for *_, taken in SAFEGUARDS],
+)
+def test_without_a_safeguard_the_same_strikes_are_seen_to_cost_something(
+    strike, life, take_out, tmp_path, monkeypatch
+):
     take_out(monkeypatch)
     with pytest.raises((AssertionError, OptchatError)):
         strike(life, tmp_path)

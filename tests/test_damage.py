@@ -1,4 +1,6 @@
-"""Damage of every kind to every file: nothing undamaged is lost, all that can be shown is reported, and what is derived heals.
+"""Damage of every kind to every file.
+
+Nothing undamaged is lost, all that can be shown is reported, and what is derived heals.
 
 ``DAMAGE_TIMES=20 pytest tests/test_damage.py`` does the samples twenty times as long.
 """
@@ -30,7 +32,16 @@ from soundness import assert_sound, index_says
 from optchat import cli
 from optchat.core.notes import decode_note, encode_note
 from optchat.core.oddities import is_cut
-from optchat.core.records import BadLineError, Entry, Message, Node, decode_message, decode_node, encode_message, encode_node
+from optchat.core.records import (
+    BadLineError,
+    Entry,
+    Message,
+    Node,
+    decode_message,
+    decode_node,
+    encode_message,
+    encode_node,
+)
 from optchat.memory import Memory
 
 TIMES = int(os.environ.get("DAMAGE_TIMES", "1"))
@@ -72,13 +83,21 @@ def assert_undamaged_is_there(life, memory, lost=()):
         if id_ not in lost:
             assert found == life.messages[id_]
         elif found is not None:
-            assert (found.id, found.kind, found.text) == (id_, life.messages[id_].kind, life.messages[id_].text)
+            assert (found.id, found.kind, found.text) == (
+                id_,
+                life.messages[id_].kind,
+                life.messages[id_].text,
+            )
 
 
 def ids_of(life, name, numbers):
     """The messages that stand in these lines of a day file."""
     lines = life.closed[name].splitlines()
-    return {json.loads(lines[number])["i"] for number in numbers if number < len(lines)} if room_of(name) == "main" else set()
+    return (
+        {json.loads(lines[number])["i"] for number in numbers if number < len(lines)}
+        if room_of(name) == "main"
+        else set()
+    )
 
 
 def without_index(memory):
@@ -90,9 +109,20 @@ def without_index(memory):
 
 def test_a_life_has_every_file_and_nothing_to_report(life, lay):
     assert {room_of(name) for name in life.closed} == {
-        "main", "tree", "capture", "usage.jsonl", "view.json", "context.json", "config.json", "index.sqlite", "search.sqlite",
-    }  # fmt: skip
-    assert {room_of(name) for name in life.running} - {room_of(name) for name in life.closed} == {"index.sqlite-wal", "search.sqlite-wal"}
+        "main",
+        "tree",
+        "capture",
+        "usage.jsonl",
+        "view.json",
+        "context.json",
+        "config.json",
+        "index.sqlite",
+        "search.sqlite",
+    }
+    assert {room_of(name) for name in life.running} - {room_of(name) for name in life.closed} == {
+        "index.sqlite-wal",
+        "search.sqlite-wal",
+    }
     assert any("pending" in name for name in life.running)
     for files in (life.closed, life.running, without_derived(life.closed)):
         memory = lay(files)
@@ -112,7 +142,9 @@ def test_a_last_record_cut_at_any_byte_costs_itself_alone(life, lay, room, deriv
     whole = files[name]
     start = whole.rfind(b"\n", 0, len(whole) - 1) + 1
     last = TOTAL - 1 if room == "main" else None
-    step = 1 if TIMES > 1 or (room == "main" and not derived) else 7  # one file is read like another
+    step = (
+        1 if TIMES > 1 or (room == "main" and not derived) else 7
+    )  # one file is read like another
     for cut in sorted({*range(start, len(whole), step), start, len(whole) - 1}):
         cut_files = files | {name: whole[:cut]}
         memory = lay(cut_files if derived else without_derived(cut_files))
@@ -122,8 +154,11 @@ def test_a_last_record_cut_at_any_byte_costs_itself_alone(life, lay, room, deriv
         with memory._notes.caught_up():
             pass
         report = memory.check()
-        # What a cut took from the log, its leaf says; from notes, the index; a line of the tree is built again, one on calls missed by nobody.
-        assert bool(report["damage"]) == ((room == "main" and cut < len(whole) - 1) or (room == "capture" and derived))
+        # What a cut took from the log, its leaf says; from notes, the index; a line of the tree is
+        # built again, one on calls missed by nobody.
+        assert bool(report["damage"]) == (
+            (room == "main" and cut < len(whole) - 1) or (room == "capture" and derived)
+        )
         if cut % 5 == 0:
             without_index(memory)
             again = Memory.open(memory.root, SETTINGS, compact=False, clock=life.clock)
@@ -135,19 +170,30 @@ def test_a_last_record_cut_at_any_byte_costs_itself_alone(life, lay, room, deriv
 
 
 def spoilt(pick, data):
-    """Bytes of a file changed: one, or a stretch as long as a sector or less; (first, end, data)."""
+    """Bytes of a file changed.
+
+    One, or a stretch as long as a sector or less; (first, end, data).
+    """
     at = pick.randrange(len(data))
     if pick.random() < 0.25:
         at = pick.randrange(min(len(data), 128))  # where databases keep what they say of themselves
     if pick.random() < 0.75:
-        new = pick.choice([byte for byte in {0, 10, 34, 255, data[at] ^ 1, data[at] ^ 128, pick.randrange(256)} if byte != data[at]])
+        new = pick.choice(
+            [
+                byte
+                for byte in {0, 10, 34, 255, data[at] ^ 1, data[at] ^ 128, pick.randrange(256)}
+                if byte != data[at]
+            ]
+        )
         return at, at + 1, data[:at] + bytes([new]) + data[at + 1 :]
     end = min(len(data), at + pick.choice((2, 16, 512)))
     return at, end, data[:at] + bytes(end - at) + data[end:]
 
 
 def cases(life, count, *rooms):
-    """(files, name, first byte, end, damaged data), ``count`` for every file of these rooms, closed and running."""
+    """(files, name, first byte, end, damaged data), ``count`` for every file of these rooms, closed
+    and running.
+    """
     pick = random.Random(f"{rooms} {TIMES}")
     for files in (life.closed, life.running):
         for name in [name for name in files if room_of(name) in rooms]:
@@ -157,12 +203,20 @@ def cases(life, count, *rooms):
 
 def test_damage_to_the_truth_costs_what_it_hit_and_is_reported_as_far_as_it_shows(life, lay):
     for number, (files, name, first, end, data) in enumerate(cases(life, 4, *TRUTH)):
-        hit = ids_of(life, name, lines_hit(files[name], first, end)) if name in life.closed else set()
+        hit = (
+            ids_of(life, name, lines_hit(files[name], first, end)) if name in life.closed else set()
+        )
         changed = files | {name: data}
         memory = lay(changed if number % 2 else without_derived(changed))
         report = memory.check()
         expected = must_show(room_of(name), files[name], data)
-        context = (name, first, files[name][max(0, first - 20) : end + 10], data[max(0, first - 20) : end + 10], report)
+        context = (
+            name,
+            first,
+            files[name][max(0, first - 20) : end + 10],
+            data[max(0, first - 20) : end + 10],
+            report,
+        )
         if expected == "damage":
             assert report["damage"], context
         elif expected == "note":
@@ -191,7 +245,14 @@ def test_damage_to_what_is_derived_loses_nothing_and_is_healed_or_reported(life,
     """What a check is silent about must say the very same as what an undamaged log gives."""
     sound = lay(life.closed)
     says, terms = index_says(sound.root), terms_in(sound.root)
-    derived = ("index.sqlite", "index.sqlite-wal", "search.sqlite", "search.sqlite-wal", "view.json", "context.json")
+    derived = (
+        "index.sqlite",
+        "index.sqlite-wal",
+        "search.sqlite",
+        "search.sqlite-wal",
+        "view.json",
+        "context.json",
+    )
     for number, (files, name, _, _, data) in enumerate(cases(life, 6, *derived)):
         memory = lay(files | {name: data})
         if number % 3 == 0:
@@ -243,7 +304,9 @@ def test_a_file_that_is_gone_or_garbage_costs_what_it_held_and_no_more(life, lay
             memory = lay(replaced(files, **{name: WHOLE[how](files[name])}))
             use(memory)
             report = memory.check()
-            own = ids_of(life, name, range(99)) if name in life.closed and how != "doubled" else set()
+            own = (
+                ids_of(life, name, range(99)) if name in life.closed and how != "doubled" else set()
+            )
             assert_undamaged_is_there(life, memory, own)
             lost = {id_ for id_ in own if memory.message(id_) is None}
             if room_of(name) == "main":
@@ -252,7 +315,9 @@ def test_a_file_that_is_gone_or_garbage_costs_what_it_held_and_no_more(life, lay
             if room_of(name) in ("main", "capture") and "pending" not in name and how != "doubled":
                 assert report["damage"]
             if room_of(name) == "tree" and how in ("zeroed", "all ones"):
-                assert report["damage"]  # one that is gone may never have been there: lines are built when there is time
+                assert report[
+                    "damage"
+                ]  # one that is gone may never have been there: lines are built when there is time
             if room_of(name) not in TRUTH:
                 assert report["damage"] == []
             assert_goes_on(memory)
@@ -264,7 +329,11 @@ def test_a_file_that_is_gone_or_garbage_costs_what_it_held_and_no_more(life, lay
 def test_files_in_each_others_place_cost_at_most_what_they_held(life, lay):
     for first, second in combinations(life.closed, 2):
         alike = room_of(first) == room_of(second)
-        if not alike and not (first[-15:] == second[-15:] or "sqlite" in first + second or first.endswith(".json") == second.endswith(".json")):
+        if not alike and not (
+            first[-15:] == second[-15:]
+            or "sqlite" in first + second
+            or first.endswith(".json") == second.endswith(".json")
+        ):
             continue
         memory = lay(life.closed | {first: life.closed[second], second: life.closed[first]})
         use(memory)
@@ -280,7 +349,9 @@ def test_files_in_each_others_place_cost_at_most_what_they_held(life, lay):
 
 
 def test_everything_derived_at_once_is_made_anew(life, lay):
-    files = {name: data for name, data in life.closed.items() if room_of(name) in (*TRUTH, "config.json")}
+    files = {
+        name: data for name, data in life.closed.items() if room_of(name) in (*TRUTH, "config.json")
+    }
     memory = lay(files)
     assert memory.settle(30)
     assert_undamaged_is_there(life, memory)
@@ -303,7 +374,9 @@ def test_everything_derived_at_once_is_made_anew(life, lay):
         ("main/2026-05-03.jsonl", lambda data: data + b'{"i":30,"ki', 0),
     ],
 )
-def test_the_command_ends_with_1_where_something_is_damaged_and_says_it_as_json(life, tmp_path, capsys, name, spoil, status):
+def test_the_command_ends_with_1_where_something_is_damaged_and_says_it_as_json(
+    life, tmp_path, capsys, name, spoil, status
+):
     life.open(life.closed | {name: spoil(life.closed[name])}, tmp_path / "optchat").close()
     assert cli.main(["check", "--home", str(tmp_path), "--json"]) == status
     report = json.loads(capsys.readouterr().out)
@@ -335,7 +408,9 @@ def test_a_fact_that_cannot_be_is_damage_though_the_checksum_fits(life, lay, key
     assert memory.message(13).text == life.messages[13].text
 
 
-@pytest.mark.parametrize("change", [{"size": 1}, {"date": "yesterday"}, {"by": "somebody"}, {"spare": 0}])
+@pytest.mark.parametrize(
+    "change", [{"size": 1}, {"date": "yesterday"}, {"by": "somebody"}, {"spare": 0}]
+)
 def test_a_fact_of_a_line_that_cannot_be_is_damage_too(life, lay, change):
     name = "tree/2026-05-01.jsonl"
     first, _, rest = life.closed[name].partition(b"\n")
@@ -347,23 +422,61 @@ def test_a_fact_of_a_line_that_cannot_be_is_damage_too(life, lay, change):
 def test_a_key_with_a_damaged_name_is_told_from_one_of_a_later_version(life, lay):
     name = "main/2026-05-01.jsonl"
     data = life.closed[name]
-    for key, kind in ((b'"size"', "damage"), (b'"date"', "damage"), (b'"session"', "damage"), (b'"crc"', "damage"), (b'"author"', "notes")):
-        report = lay(without_derived(life.closed | {name: data.replace(key, b'"x' + key[2:], 1)})).check()
+    for key, kind in (
+        (b'"size"', "damage"),
+        (b'"date"', "damage"),
+        (b'"session"', "damage"),
+        (b'"crc"', "damage"),
+        (b'"author"', "notes"),
+    ):
+        report = lay(
+            without_derived(life.closed | {name: data.replace(key, b'"x' + key[2:], 1)})
+        ).check()
         assert len(report[kind]) == 1, (key, report)
     later = data.replace(b',"crc"', b',"mood":"calm","crc"', 1)
     report = lay(without_derived(life.closed | {name: later})).check()
     assert (report["damage"], len(report["notes"])) == ([], 1)
-    bare = json.dumps({key: value for key, value in json.loads(data.partition(b"\n")[0]).items() if key != "crc"}).encode()
+    bare = json.dumps(
+        {key: value for key, value in json.loads(data.partition(b"\n")[0]).items() if key != "crc"}
+    ).encode()
     report = lay(without_derived(life.closed | {name: bare + data[data.index(b"\n") :]})).check()
-    assert (report["damage"], report["notes"]) == ([], [f"{name}: 1 lines have no checksum, so that damage in them may not show"])
+    assert (report["damage"], report["notes"]) == (
+        [],
+        [f"{name}: 1 lines have no checksum, so that damage in them may not show"],
+    )
 
 
-NOTE = {"type": "draft", "session": "s", "token": "t", "text": 'a "quoted" {text} \\ with [all] sorts', "turns": ["a", {"b": 1}]}
+NOTE = {
+    "type": "draft",
+    "session": "s",
+    "token": "t",
+    "text": 'a "quoted" {text} \\ with [all] sorts',
+    "turns": ["a", {"b": 1}],
+}
 LINES = [
     (encode_note(NOTE), decode_note),
-    (encode_message(Message(id=7, kind="user", text='a "quoted" {text} \\', date="2026-05-01T09:00:00+00:00", session="s")), decode_message),
-    (encode_node(Node(level=1, index=3, text="user: a {text}", by="local", date="2026-05-01")), decode_node),
-    (encode_node(Node(level=1, index=3, text="user: a {text}", by="local", date="2026-05-01", spare=True)), decode_node),
+    (
+        encode_message(
+            Message(
+                id=7,
+                kind="user",
+                text='a "quoted" {text} \\',
+                date="2026-05-01T09:00:00+00:00",
+                session="s",
+            )
+        ),
+        decode_message,
+    ),
+    (
+        encode_node(Node(level=1, index=3, text="user: a {text}", by="local", date="2026-05-01")),
+        decode_node,
+    ),
+    (
+        encode_node(
+            Node(level=1, index=3, text="user: a {text}", by="local", date="2026-05-01", spare=True)
+        ),
+        decode_node,
+    ),
 ]
 
 
@@ -378,7 +491,8 @@ def test_what_a_crash_cut_is_told_from_what_was_whole(line, decode):
             with contextlib.suppress(BadLineError):
                 decode(spoilt_line)
                 continue
-            # A last byte that became a digit or a comma is as a crash may leave it: nothing can tell.
+            # A last byte that became a digit or a comma is as a crash may leave it: nothing can
+            # tell.
             assert not is_cut(spoilt_line) or (at == len(line) - 1 and byte in b",0"), spoilt_line
 
 
@@ -387,7 +501,9 @@ def test_what_a_crash_cut_is_told_from_what_was_whole(line, decode):
 
 def test_a_line_of_the_tree_that_was_built_again_is_damage_no_more(life, lay):
     name = "tree/2026-05-02.jsonl"
-    memory = lay(without_derived(life.closed | {name: life.closed[name].replace(b"message", b"massage", 1)}))
+    memory = lay(
+        without_derived(life.closed | {name: life.closed[name].replace(b"message", b"massage", 1)})
+    )
     assert memory.check()["damage"]
     assert memory.settle(30)
     report = assert_sound(memory)
@@ -395,7 +511,9 @@ def test_a_line_of_the_tree_that_was_built_again_is_damage_no_more(life, lay):
 
 
 WRONG = {
-    "a session": "UPDATE messages SET session = (SELECT id FROM sessions WHERE name = 's2') WHERE id = 3",
+    "a session": (
+        "UPDATE messages SET session = (SELECT id FROM sessions WHERE name = 's2') WHERE id = 3"
+    ),
     "a length": "UPDATE messages SET length = length - 1 WHERE id = 3",
     "a kind": "UPDATE messages SET kind = kind + 1 WHERE id = 3",
     "a line's builder": "UPDATE nodes SET by = 3 WHERE level = 1 AND idx = 0",
@@ -405,8 +523,13 @@ WRONG = {
     "a host's id too much": "INSERT INTO uids VALUES ('forged', 3)",
     "a settled turn": "DELETE FROM uids WHERE uid = 'turn:gone1'",
     "a note": "DELETE FROM notes WHERE type = 'bind' AND session = 's1'",
-    "a note twice": "INSERT INTO notes (session, type, key, body) SELECT session, type, key, body FROM notes WHERE type = 'bind'",
-    "a note of another session": "UPDATE notes SET session = 's2' WHERE type = 'gap' AND session = 's1'",
+    "a note twice": (
+        "INSERT INTO notes (session, type, key, body) SELECT session, type, key, body FROM notes "
+        "WHERE type = 'bind'"
+    ),
+    "a note of another session": (
+        "UPDATE notes SET session = 's2' WHERE type = 'gap' AND session = 's1'"
+    ),
     "an open turn": "DELETE FROM notes WHERE type = 'draft' AND key = 'open1'",
 }
 
@@ -432,7 +555,9 @@ def test_an_index_that_is_wrong_about_the_size_of_what_is_to_be_summed_up_is_fou
     assert_sound(memory)
     for last, level in ((5, 0), (3, 1)):
         with contextlib.closing(sqlite3.connect(memory.root / "index.sqlite")) as database:
-            database.execute("UPDATE ready SET bytes = bytes + 1 WHERE last = ? AND level = ?", (last, level))
+            database.execute(
+                "UPDATE ready SET bytes = bytes + 1 WHERE last = ? AND level = ?", (last, level)
+            )
             database.commit()
         (*_, found) = memory.check()["disagreements"]
         assert "is to be built from" in found
@@ -445,11 +570,15 @@ def test_an_index_whose_pages_contradict_each_other_is_found(life, lay):
     memory.close()
     path = memory.root / "index.sqlite"
     with contextlib.closing(sqlite3.connect(path)) as database:
-        (page,) = database.execute("SELECT rootpage FROM sqlite_master WHERE name = 'messages_of_session'").fetchone()
+        (page,) = database.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'messages_of_session'"
+        ).fetchone()
         (size,) = database.execute("PRAGMA page_size").fetchone()
     data = bytearray(path.read_bytes())
     cells = (page - 1) * size + 3
-    data[cells : cells + 2] = (int.from_bytes(data[cells : cells + 2], "big") - 1).to_bytes(2, "big")  # one entry fewer
+    data[cells : cells + 2] = (int.from_bytes(data[cells : cells + 2], "big") - 1).to_bytes(
+        2, "big"
+    )  # one entry fewer
     found = lay(life.closed | {"index.sqlite": bytes(data)}).check()
     assert any("index.sqlite is damaged" in line for line in found["disagreements"])
 
@@ -470,14 +599,25 @@ def test_a_file_of_notes_that_is_gone_is_said_to_be_until_all_is_made_anew(life,
     assert memory.capture_store().news("s1", None).drafts == []
     assert [f"{name}, byte 0: is gone or shorter than it was"] == memory.check()["damage"]
     assert any(name in warning for warning in memory.status()["warnings"])
-    assert [note["token"] for note in memory._notes.notes("draft") if note["token"].startswith("open")] == ["open0", "open2"]
+    assert [
+        note["token"] for note in memory._notes.notes("draft") if note["token"].startswith("open")
+    ] == ["open0", "open2"]
 
 
-@pytest.mark.parametrize("change", ["DELETE FROM words_data WHERE id = (SELECT max(id) FROM words_data)", "UPDATE meta SET indexed = indexed - 1", "forged"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DELETE FROM words_data WHERE id = (SELECT max(id) FROM words_data)",
+        "UPDATE meta SET indexed = indexed - 1",
+        "forged",
+    ],
+)
 def test_a_full_text_that_says_anything_else_than_the_messages_is_found(life, lay, change):
     memory = lay(life.closed)
     memory._search.close()
-    with contextlib.closing(sqlite3.connect(memory.root / "search.sqlite", isolation_level=None)) as database:
+    with contextlib.closing(
+        sqlite3.connect(memory.root / "search.sqlite", isolation_level=None)
+    ) as database:
         if change == "forged":
             database.execute("INSERT INTO words (rowid, terms) VALUES (3, 'a word nobody said')")
         else:
@@ -493,7 +633,12 @@ def test_a_full_text_that_says_anything_else_than_the_messages_is_found(life, la
 
 
 def test_settings_that_are_damaged_are_said_and_cost_nothing_else(life, tmp_path):
-    for content in (b"", b"\x00" * 30, b'{"view_budget_chars": 2\xff00}', b'{"view_budget_bhars": 2000}'):
+    for content in (
+        b"",
+        b"\x00" * 30,
+        b'{"view_budget_chars": 2\xff00}',
+        b'{"view_budget_bhars": 2000}',
+    ):
         root = tmp_path / f"of{len(content)}"
         life.open(life.closed | {"config.json": content}, root).close()
         with Memory.open(root, compact=False, clock=life.clock) as memory:

@@ -28,10 +28,20 @@ LINE = re.compile(r"^(\d+)\+(\d+)\|")
 def shown(tmp_path_factory):
     """What a newcomer sees, and the directory in which temporary memories are made."""
     temporary = tmp_path_factory.mktemp("temporary")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary), "HERMES_HOME": str(temporary / "not touched")}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "TMPDIR": str(temporary),
+        "HERMES_HOME": str(temporary / "not touched"),
+    }
     done = subprocess.run(
         [sys.executable, "-W", "error", "-m", "optchat", "demo"],
-        capture_output=True, text=True, encoding="utf-8", env=environment, timeout=100, check=False,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env=environment,
+        timeout=100,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout, temporary
@@ -40,7 +50,10 @@ def shown(tmp_path_factory):
 def views(text):
     """Both views as lists of (first message, how many)."""
     blocks = re.findall(r"^<chat>\n(.*?)\n</chat>$", text, re.MULTILINE | re.DOTALL)
-    return [[(int(head[1]), int(head[2])) for line in block.split("\n") if (head := LINE.match(line))] for block in blocks]
+    return [
+        [(int(head[1]), int(head[2])) for line in block.split("\n") if (head := LINE.match(line))]
+        for block in blocks
+    ]
 
 
 def test_both_views_cover_every_message_once_within_their_budgets(shown):
@@ -55,13 +68,17 @@ def test_both_views_cover_every_message_once_within_their_budgets(shown):
         assert end == len(SAMPLE.read_text(encoding="utf-8").rstrip("\n").split("\n"))
         assert lines[-1][1] < lines[0][1]
     assert len(found[1]) < len(found[0])
-    for budget, characters in zip(BUDGETS, re.findall(r"lines, ([\d,]+) characters", text), strict=True):
+    for budget, characters in zip(
+        BUDGETS, re.findall(r"lines, ([\d,]+) characters", text), strict=True
+    ):
         assert budget // 4 < int(characters.replace(",", "")) <= budget
 
 
 def test_the_walk_halves_the_line_down_to_the_message_that_decides(shown):
     text, _ = shown
-    steps = [tuple(map(int, step)) for step in re.findall(r"^zoom (\d+)\+(\d+)$", text, re.MULTILINE)]
+    steps = [
+        tuple(map(int, step)) for step in re.findall(r"^zoom (\d+)\+(\d+)$", text, re.MULTILINE)
+    ]
     assert steps[0] in views(text)[1]
     assert [count for _, count in steps] == [steps[0][1] >> depth for depth in range(len(steps))]
     assert steps[-1][1] == 1
@@ -131,7 +148,12 @@ def test_the_sample_has_every_kind_in_a_dozen_sessions_over_six_weeks(entries):
     assert all(date.tzinfo for date in dates)
     assert 35 <= (dates[-1] - dates[0]).days <= 45
     assert {entry.platform for entry in entries} == {"cli", "telegram"}
-    authors = {session: {entry.author for entry in entries if entry.session == session and entry.kind == "user"} for session in sessions}
+    authors = {
+        session: {
+            entry.author for entry in entries if entry.session == session and entry.kind == "user"
+        }
+        for session in sessions
+    }
     assert any(len(names) == 2 for names in authors.values())
 
 

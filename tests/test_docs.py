@@ -1,4 +1,6 @@
-"""Every command and every program printed in the README is run here, in the order in which a reader would run them."""
+"""Every command and every program printed in the README is run here, in the order in which a reader
+would run them.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,12 @@ import pytest
 CHECKOUT = Path(__file__).resolve().parent.parent
 README = (CHECKOUT / "README.md").read_text(encoding="utf-8")
 
-# What cannot be run as it is printed: the test suite would start itself, and nobody's network is used. The rest of each line is the
-# same command on less.
+# What cannot be run as it is printed: the test suite would start itself, and nobody's network is
+# used. The rest of each line is the same command on less.
 INSTEAD = {
-    "git clone https://github.com/optchat/optchat && cd optchat": "git clone -q {checkout} optchat && cd optchat && test -x scripts/demo",
+    "git clone https://github.com/optchat/optchat && cd optchat": (
+        "git clone -q {checkout} optchat && cd optchat && test -x scripts/demo"
+    ),
     "scripts/test": "scripts/test --quick --collect-only -q tests/test_docs.py",
     "scripts/check": "scripts/check --quick --collect-only -q tests/test_docs.py",
     "scripts/real_model": "{python} scripts/real_model --help",
@@ -38,7 +42,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home directory with the one file the README speaks of, and the command on the path."""
     home = tmp_path_factory.mktemp("reader")
     (home / "conversation.jsonl").write_text(
-        '{"role": "user", "content": "what was the deposit again?", "session": "s1", "date": "2026-03-02T10:00:00+01:00"}\n'
+        '{"role": "user", "content": "what was the deposit again?", "session": "s1", "date": '
+        '"2026-03-02T10:00:00+01:00"}\n'
         '{"role": "assistant", "content": "The deposit is 30 euros.", "session": "s1"}\n'
         '{"role": "user", "content": "thanks", "session": "s1"}\n'
         '{"role": "user", "content": "and the key?", "session": "s1"}\n',
@@ -46,7 +51,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     tools = home / "bin"
     tools.mkdir()
-    (tools / "optchat").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m optchat "$@"\n', encoding="utf-8")
+    (tools / "optchat").write_text(
+        f'#!/bin/sh\nexec "{sys.executable}" -m optchat "$@"\n', encoding="utf-8"
+    )
     (tools / "optchat").chmod(0o755)
     return home
 
@@ -59,7 +66,15 @@ def run(command: str, place: Path, where: Path) -> subprocess.CompletedProcess[s
         "LANG": "C.UTF-8",
         "OPTCHAT_PYTHON": sys.executable,
     }
-    return subprocess.run(["sh", "-c", command], cwd=where, env=environment, capture_output=True, text=True, timeout=110, check=False)
+    return subprocess.run(
+        ["sh", "-c", command],
+        cwd=where,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
 
 
 def test_the_readme_prints_commands() -> None:
@@ -73,8 +88,15 @@ def test_the_readme_prints_commands() -> None:
 
 def for_the_checkout() -> list[Any]:
     """The commands that are not optchat's own; those of the section on development take longest."""
-    lines = [line for line in commands() if not line.startswith("optchat ") and "hermes" not in line]
-    return [pytest.param(line, marks=pytest.mark.slow) if line in ("scripts/check", "scripts/bench.py") else line for line in lines]
+    lines = [
+        line for line in commands() if not line.startswith("optchat ") and "hermes" not in line
+    ]
+    return [
+        pytest.param(line, marks=pytest.mark.slow)
+        if line in ("scripts/check", "scripts/bench.py")
+        else line
+        for line in lines
+    ]
 
 
 @pytest.mark.parametrize("command", for_the_checkout())
@@ -102,7 +124,10 @@ def test_the_commands_of_the_command_line_run_one_after_another(place: Path) -> 
 def test_the_python_program_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (program,) = re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
 
-    exec(compile(program.replace("/path/to/memory", str(tmp_path / "memory")), "README.md", "exec"), {})
+    exec(
+        compile(program.replace("/path/to/memory", str(tmp_path / "memory")), "README.md", "exec"),
+        {},
+    )
 
     assert "30 euros" in capsys.readouterr().out
 
@@ -128,23 +153,39 @@ def test_the_settings_table_is_that_of_the_program() -> None:
 
 
 def test_each_promise_names_tests_that_exist():
-    promises = (CHECKOUT / "DESIGN.md").read_text(encoding="utf-8").partition("## What we promise")[2].partition("\n## ")[0]
+    promises = (
+        (CHECKOUT / "DESIGN.md")
+        .read_text(encoding="utf-8")
+        .partition("## What we promise")[2]
+        .partition("\n## ")[0]
+    )
     named = re.findall(r"`(test_\w+\.py)::(\w+)`", promises)
     assert len(named) > 20
     for file, test in named:
-        assert f"def {test}(" in (CHECKOUT / "tests" / file).read_text(encoding="utf-8"), f"{file} has no {test}"
+        assert f"def {test}(" in (CHECKOUT / "tests" / file).read_text(encoding="utf-8"), (
+            f"{file} has no {test}"
+        )
 
 
 def test_each_file_that_the_design_names_exists():
     design = (CHECKOUT / "DESIGN.md").read_text(encoding="utf-8")
     named = re.findall(r"`((?:\w+/)+\w+\.py)`", design)
     assert len(named) > 40
-    missing = [name for name in named if not (CHECKOUT / name).is_file() and not (CHECKOUT / "optchat" / name).is_file()]
+    missing = [
+        name
+        for name in named
+        if not (CHECKOUT / name).is_file() and not (CHECKOUT / "optchat" / name).is_file()
+    ]
     assert not missing
 
 
 def test_each_room_has_its_row_in_the_design():
-    rooms = (CHECKOUT / "DESIGN.md").read_text(encoding="utf-8").partition("## Rooms")[2].partition("\n## ")[0]
+    rooms = (
+        (CHECKOUT / "DESIGN.md")
+        .read_text(encoding="utf-8")
+        .partition("## Rooms")[2]
+        .partition("\n## ")[0]
+    )
     for room in (CHECKOUT / "optchat").iterdir():
         if (room / "__init__.py").exists():
             assert re.search(rf"^\| `{room.name}/`", rooms, re.MULTILINE), room.name

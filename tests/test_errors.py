@@ -1,4 +1,7 @@
-"""Errors: one line that says what, where and what to do, caught by what a caller already catches."""
+"""Errors.
+
+One line that says what, where and what to do, caught by what a caller already catches.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +12,39 @@ from pathlib import Path
 import pytest
 
 from optchat.core import errors
-from optchat.core.errors import AddressError, LockTimeoutError, OptchatError, SettingsError, SourceError, StoreError
+from optchat.core.errors import (
+    AddressError,
+    LockTimeoutError,
+    OptchatError,
+    SettingsError,
+    SourceError,
+    StoreError,
+)
 
 ALL = [OptchatError, StoreError, LockTimeoutError, AddressError, SettingsError, SourceError]
 
 
 def test_every_error_of_the_module_is_one_of_ours():
-    defined = [thing for thing in vars(errors).values() if isinstance(thing, type) and issubclass(thing, BaseException)]
+    defined = [
+        thing
+        for thing in vars(errors).values()
+        if isinstance(thing, type) and issubclass(thing, BaseException)
+    ]
     assert set(defined) == set(ALL)
     assert all(issubclass(thing, OptchatError) for thing in defined)
 
 
 @pytest.mark.parametrize("kind", ALL)
 def test_an_error_says_what_where_and_what_to_do_in_one_line(kind):
-    error = kind("cannot write message 7: the disk is full", path="/home/x/main", hint="Free some space")
+    error = kind(
+        "cannot write message 7: the disk is full", path="/home/x/main", hint="Free some space"
+    )
     assert str(error) == "cannot write message 7: the disk is full (/home/x/main). Free some space"
-    assert (error.message, error.path, error.hint) == ("cannot write message 7: the disk is full", "/home/x/main", "Free some space")
+    assert (error.message, error.path, error.hint) == (
+        "cannot write message 7: the disk is full",
+        "/home/x/main",
+        "Free some space",
+    )
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -42,7 +62,12 @@ def test_an_error_survives_a_process_boundary_and_a_copy(kind):
     error = kind("cannot do it", path="/a", hint="Try again")
     for other in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
         assert type(other) is kind
-        assert (str(other), other.message, other.path, other.hint) == (str(error), error.message, error.path, error.hint)
+        assert (str(other), other.message, other.path, other.hint) == (
+            str(error),
+            error.message,
+            error.path,
+            error.hint,
+        )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,7 @@
-"""What a host's exception means: no model to be had, or one call that failed; and what of it is told."""
+"""What a host's exception means.
+
+No model to be had, or one call that failed; and what of it is told.
+"""
 
 import pytest
 
@@ -33,14 +36,32 @@ def meaning(error):
         (RefusedError(403), "may not be used"),
         (RefusedError(404), "no such model"),
         (RefusedError(429), "asked too often"),
-        (RefusedError(400, "small-1 is not a valid model ID, says the model list"), "no such model"),
+        (
+            RefusedError(400, "small-1 is not a valid model ID, says the model list"),
+            "no such model",
+        ),
         (RefusedError(400, "The model `small-1` does not exist"), "no such model"),
         (named("RateLimitError"), "asked too often"),
-        (caused(named("APIConnectionError", "Connection error."), named("ConnectError")), "cannot be reached"),
-        (caused(named("APITimeoutError", "Request timed out."), named("ConnectTimeout")), "cannot be reached"),
+        (
+            caused(named("APIConnectionError", "Connection error."), named("ConnectError")),
+            "cannot be reached",
+        ),
+        (
+            caused(named("APITimeoutError", "Request timed out."), named("ConnectTimeout")),
+            "cannot be reached",
+        ),
         (ConnectionRefusedError(111, "refused"), "cannot be reached"),
-        (RuntimeError("No LLM provider configured for task=optchat_compact provider=auto. Run: hermes setup"), "no provider or no key"),
-        (RuntimeError("Provider 'zai' is set in config.yaml but no API key was found."), "no provider or no key"),
+        (
+            RuntimeError(
+                "No LLM provider configured for task=optchat_compact provider=auto. Run: "
+                "hermes setup"
+            ),
+            "no provider or no key",
+        ),
+        (
+            RuntimeError("Provider 'zai' is set in config.yaml but no API key was found."),
+            "no provider or no key",
+        ),
         (named("AuxiliaryClientUnavailable", base=RuntimeError), "no provider or no key"),
         (ModuleNotFoundError("No module named 'anthropic'"), "not installed"),
     ],

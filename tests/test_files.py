@@ -28,7 +28,9 @@ def test_an_append_says_where_its_bytes_lie(day):
 def test_a_torn_tail_is_ended_before_something_new_is_written(day):
     day.write_bytes(b"whole\nto")
     assert files.append(day, b"new\n") == 10
-    assert day.read_bytes() == b"whole\nto\n\nnew\n"  # the empty line says that the one before was cut
+    assert (
+        day.read_bytes() == b"whole\nto\n\nnew\n"
+    )  # the empty line says that the one before was cut
 
 
 def test_an_append_is_synced_and_so_is_the_name_of_a_new_file(day):
@@ -73,7 +75,10 @@ def test_a_write_that_takes_only_a_part_is_gone_on_with(day, monkeypatch):
 def test_an_interrupted_append_is_cut_back_too(day):
     day.write_bytes(b"old\n")
     for step in ("write", "fsync"):
-        with faults.disk(at=0, how=KeyboardInterrupt, only=step, landing=2), pytest.raises(KeyboardInterrupt):
+        with (
+            faults.disk(at=0, how=KeyboardInterrupt, only=step, landing=2),
+            pytest.raises(KeyboardInterrupt),
+        ):
             files.append(day, b"new\n")
         assert day.read_bytes() == b"old\n"
 
@@ -95,7 +100,9 @@ def test_files_and_directories_are_only_for_their_owner(tmp_path, day):
     finally:
         os.umask(old)
     assert stat.S_IMODE((tmp_path / "a" / "b").stat().st_mode) == 0o700
-    assert {stat.S_IMODE(p.stat().st_mode) for p in (day, tmp_path / "view.json", tmp_path / "x.sqlite")} == {0o600}
+    assert {
+        stat.S_IMODE(p.stat().st_mode) for p in (day, tmp_path / "view.json", tmp_path / "x.sqlite")
+    } == {0o600}
 
 
 def test_wider_rights_of_what_exists_are_taken_back(tmp_path):
@@ -123,7 +130,12 @@ def test_a_replaced_file_is_the_old_one_or_the_new_whichever_step_fails(tmp_path
 
 def test_lines_are_scanned_with_their_places_and_a_tail_without_an_end_is_said_to_be_one(day):
     day.write_bytes(b"one\n\nthree\nfo")
-    assert list(reads.scan(day)) == [(0, b"one", True), (4, b"", True), (5, b"three", True), (11, b"fo", False)]
+    assert list(reads.scan(day)) == [
+        (0, b"one", True),
+        (4, b"", True),
+        (5, b"three", True),
+        (11, b"fo", False),
+    ]
     assert list(reads.scan(day, 5)) == [(5, b"three", True), (11, b"fo", False)]
     assert list(reads.scan(day.with_name("none"))) == []
 
@@ -190,7 +202,10 @@ def test_an_old_lock_file_means_nothing(tmp_path):
 
 def test_a_lock_that_cannot_be_made_is_a_plain_error(tmp_path):
     (tmp_path / "file").write_bytes(b"")
-    with pytest.raises(StoreError, match="cannot lock"), files.Lock(tmp_path / "file" / "write.lock").held(0.1):
+    with (
+        pytest.raises(StoreError, match="cannot lock"),
+        files.Lock(tmp_path / "file" / "write.lock").held(0.1),
+    ):
         pass
 
 

@@ -23,7 +23,9 @@ PIECES = {"plain": ("user: something was said ", "talk: and answered "), "hostil
 class Log:
     """Messages, the nodes built over them, and a view some earlier fold has left."""
 
-    def __init__(self, total, seed, *, leaves=1.0, nodes=1.0, merges=0.5, longest=300, pieces="plain"):
+    def __init__(
+        self, total, seed, *, leaves=1.0, nodes=1.0, merges=0.5, longest=300, pieces="plain"
+    ):
         dice = model.random.Random(seed)
         self.total = total
         self.built = model.some_tree(seed, total, leaves, nodes)
@@ -35,7 +37,9 @@ class Log:
             return clean(words[:length])
 
         self.messages = [text() for _ in range(total)]
-        self.nodes = {node: text() if node[0] else self.messages[node[1]] for node in sorted(self.built)}
+        self.nodes = {
+            node: text() if node[0] else self.messages[node[1]] for node in sorted(self.built)
+        }
         self.view = model.some_view(seed, self.built, merges)
 
     def parent(self, place):
@@ -49,8 +53,18 @@ class Log:
         return [FocusLine(id_, one_line(self.messages[id_])) for id_ in ids]
 
     def show(self, ids, budget, share):
-        tiles = list(tile([Line(Place(*node), len(self.nodes[node])) for node in self.view], self.total))
-        return weave(tiles, self.total, budget - FRAME_CHARS, self.lines(ids), share, parent=self.parent, text=self.text)
+        tiles = list(
+            tile([Line(Place(*node), len(self.nodes[node])) for node in self.view], self.total)
+        )
+        return weave(
+            tiles,
+            self.total,
+            budget - FRAME_CHARS,
+            self.lines(ids),
+            share,
+            parent=self.parent,
+            text=self.text,
+        )
 
 
 def checked(log, woven, budget):
@@ -65,7 +79,9 @@ def checked(log, woven, budget):
     for row in woven:
         first, end = span(row)
         if row.startswith("  "):
-            assert under[0] <= first < end <= under[1], "an indented line lies inside the one it stands under"
+            assert under[0] <= first < end <= under[1], (
+                "an indented line lies inside the one it stands under"
+            )
             assert first > last, "oldest first, each once"
             last = first
         else:
@@ -78,7 +94,17 @@ def span(row):
     return int(first), int(first) + int(count)
 
 
-@given(st.integers(0, 200), SEEDS, SHARES, SHARES, SHARES, BUDGETS, st.floats(0.0, 1.0), st.sampled_from(sorted(PIECES)), st.data())
+@given(
+    st.integers(0, 200),
+    SEEDS,
+    SHARES,
+    SHARES,
+    SHARES,
+    BUDGETS,
+    st.floats(0.0, 1.0),
+    st.sampled_from(sorted(PIECES)),
+    st.data(),
+)
 @settings(PATIENT, max_examples=200)
 def test_whatever_is_pointed_to_stands_inside_the_line_that_covers_it_and_within_the_budget(
     total, seed, leaves, nodes, merges, budget, share, pieces, data
@@ -98,11 +124,16 @@ def test_whatever_is_pointed_to_stands_inside_the_line_that_covers_it_and_within
 
 @given(st.integers(1, 200), SEEDS, SHARES, BUDGETS, st.data())
 @settings(PATIENT, max_examples=60)
-def test_a_line_that_can_be_read_is_never_given_up_for_one_that_cannot(total, seed, merges, budget, data):
+def test_a_line_that_can_be_read_is_never_given_up_for_one_that_cannot(
+    total, seed, merges, budget, data
+):
     log = Log(total, seed, nodes=0.6, merges=merges)
     ids = data.draw(st.lists(st.integers(0, total - 1), max_size=60, unique=True))
     woven = log.show(ids, budget, 0.6)
-    fits = sum(len(f"{model.name(node)}|{log.nodes[node]}\n") for node in log.view) <= budget - FRAME_CHARS
+    fits = (
+        sum(len(f"{model.name(node)}|{log.nodes[node]}\n") for node in log.view)
+        <= budget - FRAME_CHARS
+    )
     if woven is not None and fits:
         plain, _ = checked(log, woven, budget)
         assert all(words != UNBUILT for _, _, words in plain)
@@ -126,7 +157,9 @@ def test_the_view_takes_back_the_room_the_messages_leave():
     log = Log(600, 3)
     alone = log.show([17], 16_000, 0.6)
     many = log.show(range(0, 600, 3), 16_000, 0.6)
-    assert sum(not row.startswith("  ") for row in alone) > sum(not row.startswith("  ") for row in many)
+    assert sum(not row.startswith("  ") for row in alone) > sum(
+        not row.startswith("  ") for row in many
+    )
 
 
 def test_with_nothing_to_point_to_the_view_is_left_alone():

@@ -1,7 +1,9 @@
-"""Whole lives of a memory, whatever happens in them and in whatever order, against a list of what was said.
+"""Whole lives of a memory, whatever happens in them and in whatever order, against a list of what
+was said.
 
-The model is literal: a list of texts. Every memory that is open must show it at any time, and once all is built, lines, view, full text
-and index must agree with it. The host's lists of any shape come through the capture layer on a real disk.
+The model is literal: a list of texts. Every memory that is open must show it at any time, and once
+all is built, lines, view, full text and index must agree with it. The host's lists of any shape
+come through the capture layer on a real disk.
 """
 
 import contextlib
@@ -16,7 +18,14 @@ from clock import Clock
 from effort import effort
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from model import shown_lines, tiles
 from soundness import assert_sound
 from test_hostlist import FIELDS, JSON
@@ -30,7 +39,9 @@ from optchat.memory import Memory
 pytestmark = pytest.mark.timeout(effort(120, 3_600))
 
 BUDGET = 2_000
-TEXTS = st.text(st.characters(), max_size=30) | st.sampled_from(["", " ", "ok", "</chat>", "0+1|forged", "long " * 150, "wörter und 中文 " * 9])
+TEXTS = st.text(st.characters(), max_size=30) | st.sampled_from(
+    ["", " ", "ok", "</chat>", "0+1|forged", "long " * 150, "wörter und 中文 " * 9]
+)
 KINDS = st.sampled_from(["user", "talk", "tool", "echo", "note"])
 WHICH = st.integers(0, 2)
 STEPS = st.integers(0, 12)
@@ -56,7 +67,9 @@ class Life(RuleBasedStateMachine):
         self.memories = [self.open() for _ in range(2)]
 
     def open(self):
-        return Memory.open(self.root, Settings(view_budget_chars=BUDGET), compact=False, clock=self.clock)
+        return Memory.open(
+            self.root, Settings(view_budget_chars=BUDGET), compact=False, clock=self.clock
+        )
 
     def memory(self, which):
         return self.memories[which % len(self.memories)]
@@ -66,7 +79,9 @@ class Life(RuleBasedStateMachine):
         made = []
         for kind, text in batch:
             self.count += 1
-            made.append(Entry(kind=kind, text=f"{text} w{self.count}w", session=f"s{self.count % 3}"))
+            made.append(
+                Entry(kind=kind, text=f"{text} w{self.count}w", session=f"s{self.count % 3}")
+            )
         return made
 
     def expect(self, entries):
@@ -81,11 +96,31 @@ class Life(RuleBasedStateMachine):
         assert ids == list(range(len(self.said), len(self.said) + len(entries)))
         self.expect(entries)
 
-    @rule(which=WHICH, batch=st.lists(st.tuples(KINDS, TEXTS), min_size=1, max_size=3), step=STEPS, for_ever=st.booleans(), late=st.booleans(), landing=st.sampled_from([0, 9, 10**6]))
+    @rule(
+        which=WHICH,
+        batch=st.lists(st.tuples(KINDS, TEXTS), min_size=1, max_size=3),
+        step=STEPS,
+        for_ever=st.booleans(),
+        late=st.booleans(),
+        landing=st.sampled_from([0, 9, 10**6]),
+    )
     def record_on_a_failing_disk(self, which, batch, step, for_ever, late, landing):
-        """The same entries are said again until they are in; others come in between only from others."""
+        """The same entries are said again until they are in.
+
+        Others come in between only from others.
+        """
         memory, entries = self.memory(which), self.entries(batch)
-        with faults.disk(at=step, how=faults.no_space, for_ever=for_ever, late=late, landing=landing, commits=True), contextlib.suppress(StoreError):
+        with (
+            faults.disk(
+                at=step,
+                how=faults.no_space,
+                for_ever=for_ever,
+                late=late,
+                landing=landing,
+                commits=True,
+            ),
+            contextlib.suppress(StoreError),
+        ):
             memory.record(entries)
             self.expect(entries)
             entries = []
@@ -96,7 +131,9 @@ class Life(RuleBasedStateMachine):
 
     @rule(which=WHICH, text=TEXTS, tool=st.booleans(), interrupted=st.booleans())
     def take_a_turn(self, which, text, tool, interrupted):
-        """A turn of a host's conversation, told to the capture layer of whichever memory has it now."""
+        """A turn of a host's conversation, told to the capture layer of whichever memory has it
+        now.
+        """
         if self.capture is None:
             self.capture = Capture(self.memory(which).capture_store(), session="host", owner="")
             self.capture.initialized()
@@ -106,8 +143,21 @@ class Life(RuleBasedStateMachine):
         self.host.append({"role": "user", "content": ask})
         if tool:
             self.host += [
-                {"role": "assistant", "content": "", "tool_calls": [{"id": f"c{self.count}", "function": {"name": "run", "arguments": f"{self.count}"}}]},
-                {"role": "tool", "tool_call_id": f"c{self.count}", "content": f"result {self.count}"},
+                {
+                    "role": "assistant",
+                    "content": "",
+                    "tool_calls": [
+                        {
+                            "id": f"c{self.count}",
+                            "function": {"name": "run", "arguments": f"{self.count}"},
+                        }
+                    ],
+                },
+                {
+                    "role": "tool",
+                    "tool_call_id": f"c{self.count}",
+                    "content": f"result {self.count}",
+                },
             ]
         self.host.append({"role": "assistant", "content": answer})
         self.capture.turn_ended(self.host)
@@ -120,12 +170,24 @@ class Life(RuleBasedStateMachine):
 
     # -- what happens to processes and files
 
-    @rule(which=WHICH, batch=st.lists(st.tuples(KINDS, TEXTS), min_size=1, max_size=3), step=STEPS, act=st.sampled_from(["record", "settle", "open"]), landing=st.sampled_from([0, 25, 10**6]))
+    @rule(
+        which=WHICH,
+        batch=st.lists(st.tuples(KINDS, TEXTS), min_size=1, max_size=3),
+        step=STEPS,
+        act=st.sampled_from(["record", "settle", "open"]),
+        landing=st.sampled_from([0, 25, 10**6]),
+    )
     def crash(self, which, batch, step, act, landing):
-        """One process dies at some operation; of what it was saying all, a beginning or nothing is there."""
+        """One process dies at some operation.
+
+        Of what it was saying all, a beginning or nothing is there.
+        """
         which %= len(self.memories)
         memory, entries = self.memories[which], self.entries(batch)
-        with faults.disk(at=step, how=faults.Crash, landing=landing, commits=True), contextlib.suppress(faults.Crash, OptchatError):
+        with (
+            faults.disk(at=step, how=faults.Crash, landing=landing, commits=True),
+            contextlib.suppress(faults.Crash, OptchatError),
+        ):
             if act == "record":
                 self.under_way = entries
                 memory.record(entries)
@@ -178,7 +240,11 @@ class Life(RuleBasedStateMachine):
     def settle(self, which):
         assert self.memory(which).settle(20)
 
-    @rule(which=WHICH, query=st.sampled_from(["", "ok", "long words", "answer", "中文"]), session=st.sampled_from(["", "host", "s1"]))
+    @rule(
+        which=WHICH,
+        query=st.sampled_from(["", "ok", "long words", "answer", "中文"]),
+        session=st.sampled_from(["", "host", "s1"]),
+    )
     def recall(self, which, query, session):
         text = self.memory(which).recall(query, session)
         assert len(text) <= BUDGET
@@ -220,7 +286,10 @@ class Life(RuleBasedStateMachine):
     @invariant()
     def everybody_sees_what_was_said(self):
         for memory in self.memories[:: 1 + self.count % 2]:
-            found = [(message.kind, message.text) for message in memory._store.messages(0, memory._store.total())]
+            found = [
+                (message.kind, message.text)
+                for message in memory._store.messages(0, memory._store.total())
+            ]
             assert found == self.said
 
     def teardown(self):
@@ -257,22 +326,35 @@ def test_any_life_of_a_memory_keeps_what_was_said():
 LISTS = st.lists(FIELDS | JSON, max_size=4) | JSON
 
 
-@settings(max_examples=effort(60, 2_000), deadline=None, derandomize=not effort(False, True), suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=effort(60, 2_000),
+    deadline=None,
+    derandomize=not effort(False, True),
+    suppress_health_check=list(HealthCheck),
+)
 @given(strange=st.lists(LISTS, min_size=1, max_size=3), content=JSON, data=st.data())
-def test_a_host_may_show_anything_and_what_was_really_said_is_logged_once(tmp_path_factory, strange, content, data):
+def test_a_host_may_show_anything_and_what_was_really_said_is_logged_once(
+    tmp_path_factory, strange, content, data
+):
     host = []
-    with Memory.open(tmp_path_factory.mktemp("life") / "memory", Settings(), compact=False) as memory:
+    with Memory.open(
+        tmp_path_factory.mktemp("life") / "memory", Settings(), compact=False
+    ) as memory:
         capture = Capture(memory.capture_store(), session="s")
         capture.initialized()
         for turn, shown in enumerate(strange):
-            # A list that contradicts the log may be understood only when it is shown once more; but it comes to rest.
+            # A list that contradicts the log may be understood only when it is shown once more; but
+            # it comes to rest.
             totals = [capture.list_seen(shown) or memory._store.total() for _ in range(4)]
             assert totals[-1] == totals[-2], "shown again and again, it is logged again and again"
             if data.draw(st.booleans()):
                 capture.turn_ended(shown, content if isinstance(content, str) else None)
                 capture.ended(shown)
             capture.turn_started(f"ask number {turn}")
-            host += [{"role": "user", "content": f"ask number {turn}"}, {"role": "assistant", "content": f"answer number {turn}"}]
+            host += [
+                {"role": "user", "content": f"ask number {turn}"},
+                {"role": "assistant", "content": f"answer number {turn}"},
+            ]
             capture.turn_ended(host, f"ask number {turn}")
         capture.shutdown()
         log = [message.text for message in memory._store.messages(0, memory._store.total())]
@@ -291,9 +373,20 @@ def _deep(levels):
 
 HUGE = {
     "a text of five million characters": [{"role": "user", "content": "x" * 5_000_000}],
-    "a value nested ten thousand times": [{"role": "user", "content": _deep(10_000)}, {"role": "assistant", "tool_calls": _deep(10_000)}],
-    "arguments nested ten thousand times": [{"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "t", "arguments": _deep(10_000)}}]}],
-    "a number of ten thousand digits": [{"role": "tool", "tool_call_id": 10**10_000, "content": 10**10_000, "timestamp": 10**400}, {"role": "user", "content": 10**10_000}],
+    "a value nested ten thousand times": [
+        {"role": "user", "content": _deep(10_000)},
+        {"role": "assistant", "tool_calls": _deep(10_000)},
+    ],
+    "arguments nested ten thousand times": [
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "c", "function": {"name": "t", "arguments": _deep(10_000)}}],
+        }
+    ],
+    "a number of ten thousand digits": [
+        {"role": "tool", "tool_call_id": 10**10_000, "content": 10**10_000, "timestamp": 10**400},
+        {"role": "user", "content": 10**10_000},
+    ],
     "fifty thousand parts": [{"role": "user", "content": [{"type": "text", "text": "x"}] * 50_000}],
     "a key of a megabyte": [{"role": "user", "content": "said", "k" * 1_000_000: "v"}],
 }
@@ -302,7 +395,11 @@ HUGE = {
 @pytest.mark.parametrize("name", HUGE)
 def test_a_huge_or_deep_value_is_no_trouble_and_hides_nothing(memory, name):
     capture = Capture(memory.capture_store(), session="s")
-    host = [*HUGE[name], {"role": "user", "content": "ask"}, {"role": "assistant", "content": "answer"}]
+    host = [
+        *HUGE[name],
+        {"role": "user", "content": "ask"},
+        {"role": "assistant", "content": "answer"},
+    ]
     capture.list_seen(HUGE[name])
     capture.turn_started("ask")
     capture.turn_ended(host, "ask")

@@ -1,8 +1,13 @@
-"""The index: what it derives from the log, that it heals, and that nobody who leaves takes it away from the others."""
+"""The index.
+
+What it derives from the log, that it heals, and that nobody who leaves takes it away from the
+others.
+"""
 
 import contextlib
 import random
 import sqlite3
+from functools import partial
 
 import pytest
 from children import children
@@ -25,14 +30,19 @@ def said(count, start=0, **fields):
 
 
 def texts(memory):
-    return [message and message.text for message in memory._store.messages(0, memory._store.total())]
+    return [
+        message and message.text for message in memory._store.messages(0, memory._store.total())
+    ]
 
 
 # -- law 6: the ready table holds exactly the nodes a full scan would find
 
 
 def full_scan(total, built):
-    """Straight from the definition: every node that is not built and whose sources are all there."""
+    """Straight from the definition.
+
+    Every node that is not built and whose sources are all there.
+    """
     found = {(id_, 0) for id_ in range(total) if (0, id_) not in built}
     for level, index in built:
         pair = (level, index ^ 1)
@@ -47,16 +57,26 @@ def ready_of(index):
 
 
 def message_rows(first, count):
-    return [MessageRow(id_, Spot("2026-05-01.jsonl", id_ * 10, 9), 40, "") for id_ in range(first, first + count)]
+    return [
+        MessageRow(id_, Spot("2026-05-01.jsonl", id_ * 10, 9), 40, "")
+        for id_ in range(first, first + count)
+    ]
 
 
 def node_rows(places):
-    return [NodeRow(place, Spot("2026-05-01.jsonl", place.level * 1000 + place.index, 9), 30, 30, "local") for place in places]
+    return [
+        NodeRow(
+            place, Spot("2026-05-01.jsonl", place.level * 1000 + place.index, 9), 30, 30, "local"
+        )
+        for place in places
+    ]
 
 
 @given(st.data())
 @settings(max_examples=40, deadline=None)
-def test_the_ready_table_is_what_a_full_scan_finds_in_whatever_order_nodes_are_built(tmp_path_factory, data):
+def test_the_ready_table_is_what_a_full_scan_finds_in_whatever_order_nodes_are_built(
+    tmp_path_factory, data
+):
     index = Index(tmp_path_factory.mktemp("i") / "index.sqlite")
     with index.transaction():
         index.wipe()
@@ -69,7 +89,11 @@ def test_the_ready_table_is_what_a_full_scan_finds_in_whatever_order_nodes_are_b
                 total += count
             else:
                 choices = sorted(full_scan(total, built))
-                chosen = data.draw(st.lists(st.sampled_from(choices), unique=True, max_size=12)) if choices else []
+                chosen = (
+                    data.draw(st.lists(st.sampled_from(choices), unique=True, max_size=12))
+                    if choices
+                    else []
+                )
                 places = [Place(level, ((last + 1) >> level) - 1) for last, level in chosen]
                 index.add_nodes(node_rows(places), "tree")
                 built |= {tuple(place) for place in places}
@@ -80,7 +104,9 @@ def test_the_ready_table_is_what_a_full_scan_finds_in_whatever_order_nodes_are_b
     index.close()
 
 
-def test_the_ready_table_is_the_same_after_a_rebuild_and_after_taking_in_the_lines_of_others(opened, root):
+def test_the_ready_table_is_the_same_after_a_rebuild_and_after_taking_in_the_lines_of_others(
+    opened, root
+):
     memory, other = opened(), opened()
     pick = random.Random(5)
     for _ in range(12):
@@ -88,10 +114,23 @@ def test_the_ready_table_is_the_same_after_a_rebuild_and_after_taking_in_the_lin
         for _ in range(pick.randrange(3)):
             ready = memory._store.read(lambda index: index.ready(1_000))
             chosen = pick.sample(ready, pick.randrange(len(ready) + 1))
-            other._store.commit([Node(level=r.place.level, index=r.place.index, text=f"line {r.place.address}", by="local") for r in chosen])
+            other._store.commit(
+                [
+                    Node(
+                        level=r.place.level,
+                        index=r.place.index,
+                        text=f"line {r.place.address}",
+                        by="local",
+                    )
+                    for r in chosen
+                ]
+            )
     assert_sound(memory)
     live = memory._store.read(ready_of)
-    for change in ("UPDATE files SET known = 0", "DELETE FROM ready; DELETE FROM nodes; DELETE FROM messages; UPDATE files SET known = 0"):
+    for change in (
+        "UPDATE files SET known = 0",
+        "DELETE FROM ready; DELETE FROM nodes; DELETE FROM messages; UPDATE files SET known = 0",
+    ):
         with contextlib.closing(sqlite3.connect(root / "index.sqlite")) as database:
             database.executescript(change)
         fresh = opened()
@@ -109,7 +148,9 @@ def test_children_come_before_parents_and_old_before_new(opened):
     order = [ready.place for ready in memory._store.read(lambda index: index.ready(100))]
     assert order[:4] == [Place(0, k) for k in range(4)]
     assert order[4:] == [Place(1, k) for k in range(2, 8)]
-    assert [r.place for r in memory._store.read(lambda index: index.ready(100, [Cost.FREE]))] == order
+    assert [
+        r.place for r in memory._store.read(lambda index: index.ready(100, [Cost.FREE]))
+    ] == order
     assert not memory._store.read(lambda index: index.ready(100, [Cost.LOCAL, Cost.MODEL]))
 
 
@@ -117,9 +158,13 @@ def test_children_come_before_parents_and_old_before_new(opened):
 
 WRONG = {
     "empty": lambda path: path.write_bytes(b""),
-    "no database": lambda path: path.write_bytes(b"This is no database, but a text of some length. " * 100),
+    "no database": lambda path: path.write_bytes(
+        b"This is no database, but a text of some length. " * 100
+    ),
     "cut": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2 + 100]),
-    "zeros inside": lambda path: path.write_bytes(path.read_bytes()[:4096] + bytes(path.stat().st_size - 4096)),
+    "zeros inside": lambda path: path.write_bytes(
+        path.read_bytes()[:4096] + bytes(path.stat().st_size - 4096)
+    ),
     "another version": lambda path: run(path, "UPDATE meta SET value = 999 WHERE key = 'version'"),
     "a table is missing": lambda path: run(path, "DROP TABLE nodes"),
     "all tables are missing": lambda path: run(path, "DROP TABLE meta"),
@@ -128,14 +173,20 @@ WRONG = {
     "ahead of the log": lambda path: run(path, "UPDATE files SET known = known + 1000000"),
     "texts for numbers": lambda path: run(path, "UPDATE messages SET offset = 'x'"),
     "a text for the sum": lambda path: run(path, "UPDATE files SET known = 'x'"),
-    "no generation": lambda path: run(path, "UPDATE meta SET value = x'00ff' WHERE key = 'generation'"),
+    "no generation": lambda path: run(
+        path, "UPDATE meta SET value = x'00ff' WHERE key = 'generation'"
+    ),
     "files that are none": lambda path: run(path, "DELETE FROM files"),
-    "negative places": lambda path: run(path, "UPDATE messages SET offset = -5, length = -1; UPDATE nodes SET offset = -5"),
+    "negative places": lambda path: run(
+        path, "UPDATE messages SET offset = -5, length = -1; UPDATE nodes SET offset = -5"
+    ),
     "names that are none": lambda path: run(path, "UPDATE files SET name = char(0) || name"),
     "other names": lambda path: run(path, "UPDATE files SET name = '../' || name"),
     "names out of bytes": lambda path: run(path, "UPDATE files SET name = x'ff00'"),
     "parts of numbers": lambda path: run(path, "UPDATE messages SET offset = offset + 0.5"),
-    "endless lengths": lambda path: run(path, "UPDATE messages SET length = 4611686018427387904; UPDATE nodes SET length = 1 << 61"),
+    "endless lengths": lambda path: run(
+        path, "UPDATE messages SET length = 4611686018427387904; UPDATE nodes SET length = 1 << 61"
+    ),
 }
 
 
@@ -163,7 +214,16 @@ def test_an_index_that_is_wrong_in_any_way_is_made_anew(opened, root, name):
     assert_sound(memory)
 
 
-@pytest.mark.parametrize("name", ["a table is missing", "texts for numbers", "files that are none", "another log's", "ahead of the log"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a table is missing",
+        "texts for numbers",
+        "files that are none",
+        "another log's",
+        "ahead of the log",
+    ],
+)
 def test_an_index_that_goes_wrong_under_an_open_memory_is_made_anew(opened, root, name):
     memory = opened()
     memory.record(said(30))
@@ -175,8 +235,13 @@ def test_an_index_that_goes_wrong_under_an_open_memory_is_made_anew(opened, root
     assert_sound(memory)
 
 
-def test_no_flipped_bytes_of_the_index_lose_or_double_a_message_or_raise_anything_but_our_errors(opened, root):
-    """Bytes changed at random. What nothing can tell at once (a size, a count) may stay as a disagreement, which check finds."""
+def test_no_flipped_bytes_of_the_index_lose_or_double_a_message_or_raise_anything_but_our_errors(
+    opened, root
+):
+    """Bytes changed at random.
+
+    What nothing can tell at once (a size, a count) may stay as a disagreement, which check finds.
+    """
     memory = opened()
     memory.record(said(60, session="s"))
     memory.settle(30)
@@ -188,7 +253,13 @@ def test_no_flipped_bytes_of_the_index_lose_or_double_a_message_or_raise_anythin
             spoiled[pick.randrange(len(spoiled))] = pick.choice((0, 255, pick.randrange(256)))
         (root / "index.sqlite").write_bytes(spoiled)
         memory = opened()
-        uses = [memory.view, lambda: memory.zoom(20), lambda: memory.zoom("32+8"), memory.status, lambda: list(memory.session_entries("s"))]  # noqa: B023
+        uses = [
+            memory.view,
+            partial(memory.zoom, 20),
+            partial(memory.zoom, "32+8"),
+            memory.status,
+            lambda m=memory: list(m.session_entries("s")),
+        ]
         for use in uses if round_ % 2 else []:
             with contextlib.suppress(OptchatError):
                 use()
@@ -238,7 +309,11 @@ def test_an_index_of_nothing_is_usable_only_after_it_was_made(tmp_path):
         index.wipe()
     assert index.usable()
     assert index.total() == 0
-    assert index.generation() == index.state(("2026-05-01.jsonl", "2026-05-02.jsonl", "2026-05-03.jsonl")).generation != 0
+    assert (
+        index.generation()
+        == index.state(("2026-05-01.jsonl", "2026-05-02.jsonl", "2026-05-03.jsonl")).generation
+        != 0
+    )
     index.close()
 
 
@@ -263,8 +338,17 @@ def test_the_first_line_of_a_message_counts_unless_it_was_lost(tmp_path):
     with index.transaction():
         index.wipe()
         index.add_messages([MessageRow(0, None, 64, ""), *message_rows(1, 1)], "main")
-        index.add_messages([MessageRow(0, Spot("2026-05-02.jsonl", 1, 1), 900, "", ("u",)), MessageRow(1, Spot("2026-05-02.jsonl", 2, 2), 900, "")], "main")
-    assert index.message_spots(0, 2) == [(0, Spot("2026-05-02.jsonl", 1, 1)), (1, Spot("2026-05-01.jsonl", 10, 9))]
+        index.add_messages(
+            [
+                MessageRow(0, Spot("2026-05-02.jsonl", 1, 1), 900, "", ("u",)),
+                MessageRow(1, Spot("2026-05-02.jsonl", 2, 2), 900, ""),
+            ],
+            "main",
+        )
+    assert index.message_spots(0, 2) == [
+        (0, Spot("2026-05-02.jsonl", 1, 1)),
+        (1, Spot("2026-05-01.jsonl", 10, 9)),
+    ]
     assert [ready.source_bytes for ready in index.ready(9)] == [900, 40]
     assert index.id_of("u") == 0
     assert index.id_of("\ud83d") is None

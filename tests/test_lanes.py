@@ -1,4 +1,7 @@
-"""Model calls in flight: their order, how one that fails is tried again, and when everything pauses."""
+"""Model calls in flight.
+
+Their order, how one that fails is tried again, and when everything pauses.
+"""
 
 from itertools import pairwise
 
@@ -14,7 +17,9 @@ from optchat.storage.rows import Ready
 
 
 class World:
-    """A tree whose lines are all for a model, a clock turned by hand, and calls that come back when they are told to."""
+    """A tree whose lines are all for a model, a clock turned by hand, and calls that come back when
+    they are told to.
+    """
 
     def __init__(self, leaves=100, jobs=4):
         self.time, self.leaves, self.built, self.by = 1000.0, leaves, {}, {}
@@ -37,18 +42,28 @@ class World:
     # -- what the lanes ask of a memory
 
     def waiting(self, limit):
-        nodes = [Ready(Place(0, k), 2_000, Cost.MODEL, spare=False) for k in range(self.leaves) if Place(0, k) not in self.built]
+        nodes = [
+            Ready(Place(0, k), 2_000, Cost.MODEL, spare=False)
+            for k in range(self.leaves)
+            if Place(0, k) not in self.built
+        ]
         for level in range(1, 8):
             for k in range(self.leaves >> level):
                 place = Place(level, k)
                 if place not in self.built and all(child in self.built for child in place.children):
                     nodes.append(Ready(place, 1_000, Cost.MODEL, spare=False))
         nodes.sort(key=lambda ready: (ready.place.end, ready.place.level))
-        front = min([k for k in range(self.leaves) if Place(0, k) not in self.built] + self.cheap, default=self.leaves)
+        front = min(
+            [k for k in range(self.leaves) if Place(0, k) not in self.built] + self.cheap,
+            default=self.leaves,
+        )
         return Waiting(nodes[:limit], front, self.cheap)
 
     def jobs(self, chosen):
-        return [Job(ready.place, "user" if ready.place.level == 0 else "", ("words",), 2_000) for ready in chosen]
+        return [
+            Job(ready.place, "user" if ready.place.level == 0 else "", ("words",), 2_000)
+            for ready in chosen
+        ]
 
     def fallbacks(self):
         return self.old
@@ -126,7 +141,12 @@ def test_lines_that_cost_nothing_and_are_missing_count_too():
 def test_the_context_ends_at_the_node_and_at_the_first_message_without_a_line():
     world = World(jobs=4)
     world.begin()
-    assert world.contexts == [(Place(0, 0), 0), (Place(0, 1), 0), (Place(0, 2), 0), (Place(0, 3), 0)]
+    assert world.contexts == [
+        (Place(0, 0), 0),
+        (Place(0, 1), 0),
+        (Place(0, 2), 0),
+        (Place(0, 3), 0),
+    ]
     world.land()
     world.begin()
     assert (Place(1, 1), 2) in world.contexts
@@ -144,17 +164,29 @@ def test_the_whole_tree_is_built():
 # -- a line that fails
 
 
-@pytest.mark.parametrize("what", [Outcome(reasons=("it was empty",)), CallError("it took too long"), ZeroDivisionError("a bug of ours")])
+@pytest.mark.parametrize(
+    "what",
+    [
+        Outcome(reasons=("it was empty",)),
+        CallError("it took too long"),
+        ZeroDivisionError("a bug of ours"),
+    ],
+)
 def test_a_line_that_always_fails_is_tried_five_times_ten_seconds_apart_and_then_made_here(what):
     world = World(leaves=8)
     world.answers[Place(0, 3)] = what
     at = []
     real = world._write
-    world.lanes._write = lambda job, context: (at.append(world.time) if job.place == Place(0, 3) else None, real(job, context))[1]
+    world.lanes._write = lambda job, context: (
+        at.append(world.time) if job.place == Place(0, 3) else None,
+        real(job, context),
+    )[1]
     world.go_on()
     assert len(at) == module.TRIES
     assert all(later - earlier >= module.RETRY_S for earlier, later in pairwise(at))
-    assert world.by == {place: "fallback" if place == Place(0, 3) else "model" for place in world.by}
+    assert world.by == {
+        place: "fallback" if place == Place(0, 3) else "model" for place in world.by
+    }
     assert len(world.built) == 15
     assert "0+1" not in world.lanes.last_error
 
@@ -169,7 +201,11 @@ def test_lines_after_one_that_fails_go_on_until_eight_are_missing():
 
 def test_a_model_that_cannot_do_it_at_all_is_not_asked_five_times_for_each_line():
     world = World(leaves=64)
-    world.answers = {Place(level, k): Outcome(reasons=("it answers the message",)) for level in range(7) for k in range(64)}
+    world.answers = {
+        Place(level, k): Outcome(reasons=("it answers the message",))
+        for level in range(7)
+        for k in range(64)
+    }
     world.go_on()
     assert len(world.built) == 127
     assert len(world.tried) <= 127 + 2 * module.HOPELESS
@@ -214,7 +250,11 @@ def test_a_call_that_never_comes_back_gives_its_lane_up_and_is_not_heard_when_it
 
 def test_a_thread_that_cannot_be_started_takes_no_lane_with_it(monkeypatch):
     world = World(jobs=1)
-    monkeypatch.setattr(world.lanes, "_spawn", lambda *_: (_ for _ in ()).throw(RuntimeError("can't start new thread")))
+    monkeypatch.setattr(
+        world.lanes,
+        "_spawn",
+        lambda *_: (_ for _ in ()).throw(RuntimeError("can't start new thread")),
+    )
     with pytest.raises(RuntimeError):
         world.begin()
     monkeypatch.setattr(world.lanes, "_spawn", lambda run, _name: world.calls.append(run))
@@ -276,13 +316,20 @@ def test_one_warning_says_that_lines_wait_and_one_that_they_go_on(caplog):
     world.answers.clear()
     world.time += 300
     world.go_on()
-    assert [record.message for record in caplog.records][1:] == ["optchat: the model answers again; lines go on being written"]
+    assert [record.message for record in caplog.records][1:] == [
+        "optchat: the model answers again; lines go on being written"
+    ]
 
 
 def test_a_model_that_fails_one_line_after_another_is_down_and_not_every_line_is_at_fault():
-    """A black hole answers nothing, so that each call runs out of time: nothing says whose fault that is."""
+    """A black hole answers nothing, so that each call runs out of time.
+
+    Nothing says whose fault that is.
+    """
     world = World(leaves=64)
-    world.answers = {Place(level, k): CallError("timed out") for level in range(7) for k in range(64)}
+    world.answers = {
+        Place(level, k): CallError("timed out") for level in range(7) for k in range(64)
+    }
     hour = world.time + 3_600
     while world.time < hour:
         world.begin()
@@ -301,7 +348,11 @@ def test_a_poison_line_does_not_keep_a_model_that_answers_others_paused():
     world.answers = {Place(0, k): CallError("400: too long") for k in (0, 1, 2)}
     world.go_on(2_000)
     assert len(world.built) == 127
-    assert [place for place, by in world.by.items() if by == "fallback"] == [Place(0, 0), Place(0, 1), Place(0, 2)]
+    assert [place for place, by in world.by.items() if by == "fallback"] == [
+        Place(0, 0),
+        Place(0, 1),
+        Place(0, 2),
+    ]
 
 
 def test_a_day_whose_tokens_are_spent_ends_the_calls_until_the_next():
@@ -405,7 +456,9 @@ def test_a_line_that_is_judged_not_worth_one_does_not_end_a_pause():
     world.answers = {Place(0, k): ModelDownError("402: no credit left") for k in range(64)}
     world.begin()
     world.land()
-    world.answers |= {Place(0, k): Outcome(spare=True) for k in range(3)} | {Place(1, 0): Outcome(spare=True)}
+    world.answers |= {Place(0, k): Outcome(spare=True) for k in range(3)} | {
+        Place(1, 0): Outcome(spare=True)
+    }
     for _ in range(100):
         world.begin()
         world.land()
@@ -461,7 +514,14 @@ def test_a_fallback_nothing_stands_on_is_written_anew_now_and_then():
         assert world.begin() == []
 
 
-@pytest.mark.parametrize("answer", [Outcome(reasons=("empty",)), Outcome(reasons=("it invents",), final=True), CallError("400: too long")])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Outcome(reasons=("empty",)),
+        Outcome(reasons=("it invents",), final=True),
+        CallError("400: too long"),
+    ],
+)
 def test_a_fallback_that_fails_again_is_left_as_it_is_and_not_paid_for_for_ever(answer):
     world = World(leaves=0)
     world.old = [Ready(Place(0, 6), 0, Cost.MODEL, spare=False)]
@@ -479,7 +539,9 @@ def test_a_fallback_that_fails_again_is_left_as_it_is_and_not_paid_for_for_ever(
 
 
 def test_a_fallback_is_not_asked_for_by_a_process_that_has_only_just_begun():
-    """A command that runs fifty times a day would each time pay for the same line, that each time fails."""
+    """A command that runs fifty times a day would each time pay for the same line, that each time
+    fails.
+    """
     for _ in range(50):
         world = World(leaves=0)
         world.old = [Ready(Place(0, 6), 0, Cost.MODEL, spare=False)]

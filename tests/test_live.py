@@ -1,4 +1,7 @@
-"""The view that is kept: saved, reloaded, the same in every process, within its budget, whatever became of its file."""
+"""The view that is kept.
+
+Saved, reloaded, the same in every process, within its budget, whatever became of its file.
+"""
 
 import json
 import shutil
@@ -22,7 +25,13 @@ SMALL = Settings(view_budget_chars=4_000)
 
 
 def said(count, start=0):
-    return [Entry(kind="user", text=f"message {k} says something of its own about matter {k * 7919 % 1000}") for k in range(start, start + count)]
+    return [
+        Entry(
+            kind="user",
+            text=f"message {k} says something of its own about matter {k * 7919 % 1000}",
+        )
+        for k in range(start, start + count)
+    ]
 
 
 def grow(memory, count, batch=64):
@@ -244,7 +253,11 @@ def test_a_tail_of_many_thousands_is_not_brought_in_leaf_by_leaf(opened, root, m
     monkeypatch.setattr(lines, "LINES_MAX", 512)
     held = []
     real = live.View.insert
-    monkeypatch.setattr(live.View, "insert", lambda self, leaves: (real(self, leaves), held.append(len(self.lines)))[0])
+    monkeypatch.setattr(
+        live.View,
+        "insert",
+        lambda self, leaves: (real(self, leaves), held.append(len(self.lines)))[0],
+    )
     lagging = opened(settings=SMALL)
     assert_tiles(lagging)
     assert max(held) < 512 + 200
@@ -285,21 +298,32 @@ def test_the_lines_of_a_view_are_a_tiling_by_nodes_of_the_tree(opened):
     memory = opened(settings=SMALL)
     grow(memory, 333)
     lines, total = memory._view.lines()
-    assert [line.place for line in tile(lines, total)] == [place for line in tile(lines, total) for place in cover(line.place.first, line.place.end)]
+    assert [line.place for line in tile(lines, total)] == [
+        place for line in tile(lines, total) for place in cover(line.place.first, line.place.end)
+    ]
 
 
 def test_lines_that_never_merge_cost_no_more_in_a_longer_log(opened, monkeypatch):
-    """With compaction off every long message leaves a hole that keeps its neighbours from merging."""
+    """With compaction off every long message leaves a hole that keeps its neighbours from
+    merging.
+    """
     monkeypatch.setattr(live, "LINES_MAX", 64)
     monkeypatch.setattr(lines, "LINES_MAX", 64)
     memory = opened(settings=Settings(view_budget_chars=4_000, compact_enabled=False))
     costs = []
     for first in range(0, 1_000, 50):
-        memory.record([Entry(kind="user", text=f"message {k} " + "long " * (300 * (k % 2))) for k in range(first, first + 50)])
+        memory.record(
+            [
+                Entry(kind="user", text=f"message {k} " + "long " * (300 * (k % 2)))
+                for k in range(first, first + 50)
+            ]
+        )
         assert memory.settle(60)
         asked = []
         real = memory._store.read
-        memory._store.read = lambda question, real=real, asked=asked: asked.append(question) or real(question)
+        memory._store.read = lambda question, real=real, asked=asked: (
+            asked.append(question) or real(question)
+        )
         memory._view.update(wait_s=0.0)
         memory._store.read = real
         costs.append(len(asked))
@@ -317,13 +341,19 @@ def test_lines_that_never_merge_cost_no_more_in_a_longer_log(opened, monkeypatch
 def test_a_view_of_thousands_of_lines_that_wait_for_a_model_is_shown_with_few_questions(opened):
     """Every other message is long, and the model that is to sum it up is down for a week."""
     memory = opened(settings=Settings(view_budget_chars=4_000, summarizer="model"))
-    memory.record([Entry(kind="user", text=f"message {k} " + "long " * (200 * (k % 2))) for k in range(2_000)])
+    memory.record(
+        [Entry(kind="user", text=f"message {k} " + "long " * (200 * (k % 2))) for k in range(2_000)]
+    )
     memory.settle(60)
     memory.view()
     asked, locked = [], []
     for name, calls in (("_one", asked), ("_all", asked)):
         real = getattr(memory._store._index, name)
-        setattr(memory._store._index, name, lambda *args, real=real, calls=calls: calls.append(args) or real(*args))
+        setattr(
+            memory._store._index,
+            name,
+            lambda *args, real=real, calls=calls: calls.append(args) or real(*args),
+        )
     real = memory._store.locked
     memory._store.locked = lambda **options: locked.append(1) or real(**options)
     text = memory.view()
@@ -336,13 +366,27 @@ def test_a_view_of_thousands_of_lines_that_wait_for_a_model_is_shown_with_few_qu
 
 @pytest.mark.parametrize("step", [6, 60])
 @pytest.mark.parametrize("fresh_each_time", [False, True])
-def test_lines_that_a_model_writes_late_leave_the_view_it_would_have_been(opened, root, step, fresh_each_time):
-    """An import of 700 messages whose merges a model writes, oldest first, while the view is shown again and again."""
+def test_lines_that_a_model_writes_late_leave_the_view_it_would_have_been(
+    opened, root, step, fresh_each_time
+):
+    """An import of 700 messages whose merges a model writes, oldest first, while the view is shown
+    again and again.
+    """
     memory = opened(settings=Settings(view_budget_chars=8_000, summarizer="model"))
     memory.record([Entry(kind="user", text=f"message {k} " + "long " * 80) for k in range(700)])
     memory.settle(60)
     while waiting := memory._store.read(lambda index: index.ready(step)):
-        memory._store.commit([Node(level=r.place.level, index=r.place.index, text="a line of a model " * 22, by="model") for r in waiting])
+        memory._store.commit(
+            [
+                Node(
+                    level=r.place.level,
+                    index=r.place.index,
+                    text="a line of a model " * 22,
+                    by="model",
+                )
+                for r in waiting
+            ]
+        )
         assert len(memory.view()) <= 8_000
         if fresh_each_time and waiting[0].place.index % 16 == 0:
             memory.close()
@@ -352,7 +396,9 @@ def test_lines_that_a_model_writes_late_leave_the_view_it_would_have_been(opened
     (root / "view.json").unlink(missing_ok=True)
     anew = [line.place for line in opened(settings=memory.settings)._view.lines()[0]]
     assert len(shown) >= len(anew)
-    for at in range(0, 700, 20):  # no stretch of the past is told much shorter than by a view that has seen the tree whole
+    for at in range(
+        0, 700, 20
+    ):  # no stretch of the past is told much shorter than by a view that has seen the tree whole
         size = next(place.n for place in shown if place.first <= at < place.end)
         ideal = next(place.n for place in anew if place.first <= at < place.end)
         assert size <= 2 * ideal

@@ -1,4 +1,7 @@
-"""A memory as its callers see it: said, shown, opened, found and looked after, by several at once."""
+"""A memory as its callers see it.
+
+Said, shown, opened, found and looked after, by several at once.
+"""
 
 import json
 import threading
@@ -21,16 +24,28 @@ def said(count, start=0, **fields):
 
 
 def texts(memory):
-    return [message and message.text for message in memory._store.messages(0, memory._store.total())]
+    return [
+        message and message.text for message in memory._store.messages(0, memory._store.total())
+    ]
 
 
 def test_the_public_names_are_there():
-    assert {optchat.Memory, optchat.Entry, optchat.Settings, optchat.OptchatError} == {Memory, Entry, Settings, OptchatError}
+    assert {optchat.Memory, optchat.Entry, optchat.Settings, optchat.OptchatError} == {
+        Memory,
+        Entry,
+        Settings,
+        OptchatError,
+    }
 
 
 def test_the_example_of_the_documentation_runs(root):
     with Memory.open(root, settings=Settings()) as memory:
-        ids = memory.record([Entry(kind="user", text="I moved the deadline to June", session="s1"), Entry(kind="talk", text="Noted.", session="s1")])
+        ids = memory.record(
+            [
+                Entry(kind="user", text="I moved the deadline to June", session="s1"),
+                Entry(kind="talk", text="Noted.", session="s1"),
+            ]
+        )
         assert ids == [0, 1]
         assert memory.settle(timeout_s=30)
         assert "0+1|user: I moved the deadline to June" in memory.view()
@@ -59,12 +74,22 @@ def test_the_status_says_what_a_user_wants_to_know(opened, clock):
     clock.forward(days=2)
     memory.record(said(2, 3, session="b"))
     before = memory.status()
-    assert (before["messages"], before["sessions"], before["lines_built"], before["lines_ready"], before["full_text_behind"]) == (5, 2, 0, 5, 5)
+    assert (
+        before["messages"],
+        before["sessions"],
+        before["lines_built"],
+        before["lines_ready"],
+        before["full_text_behind"],
+    ) == (5, 2, 0, 5, 5)
     assert before["first_date"].startswith("2026-05-01")
     assert before["last_append"].startswith("2026-05-03")
     assert memory.settle(20)
     after = memory.status()
-    assert (after["lines_built"], after["lines_ready"], after["full_text_behind"]) == (5 + 2 + 1, 0, 0)
+    assert (after["lines_built"], after["lines_ready"], after["full_text_behind"]) == (
+        5 + 2 + 1,
+        0,
+        0,
+    )
     assert after["view_chars"] == len(memory.view()) <= after["view_budget_chars"]
     assert after["bytes_on_disk"]["main"] > 0
     assert after["compactor"] == "none"
@@ -143,8 +168,13 @@ def test_threads_of_one_memory_lose_and_double_nothing(opened):
     def work(name):
         try:
             for turn in range(25):
-                ids = memory.record([Entry(kind="user", text=f"{name} {turn} {k}", session=name) for k in range(3)], timeout_s=30)
-                assert [memory.message(id_).text for id_ in ids] == [f"{name} {turn} {k}" for k in range(3)]
+                ids = memory.record(
+                    [Entry(kind="user", text=f"{name} {turn} {k}", session=name) for k in range(3)],
+                    timeout_s=30,
+                )
+                assert [memory.message(id_).text for id_ in ids] == [
+                    f"{name} {turn} {k}" for k in range(3)
+                ]
                 assert len(memory.view()) <= 3_000
                 memory.search(name), memory.zoom(ids[0]), memory.status()
         except BaseException as error:
@@ -159,13 +189,18 @@ def test_threads_of_one_memory_lose_and_double_nothing(opened):
     log = texts(memory)
     assert len(log) == len(set(log)) == 6 * 25 * 3
     for k in range(6):
-        assert [text for text in log if text.startswith(f"t{k}")] == [f"t{k} {turn} {j}" for turn in range(25) for j in range(3)]
+        assert [text for text in log if text.startswith(f"t{k}")] == [
+            f"t{k} {turn} {j}" for turn in range(25) for j in range(3)
+        ]
     assert memory.settle(30)
     assert_sound(memory)
 
 
 def test_showing_the_view_does_not_wait_for_who_holds_the_lock(opened):
-    """A turn shows the view: whoever keeps the write lock, or merges in the background, must not hold it up."""
+    """A turn shows the view.
+
+    Whoever keeps the write lock, or merges in the background, must not hold it up.
+    """
     memory = opened(settings=Settings(view_budget_chars=3_000))
     memory.record(said(300))
     other = opened(settings=Settings(view_budget_chars=3_000))
@@ -181,26 +216,49 @@ def test_showing_the_view_does_not_wait_for_who_holds_the_lock(opened):
 
 
 def test_the_log_follows_the_local_day(root):
-    """Midnight, both changes to and from summer time, and a zone that changes: ids go on, whatever the names of the days."""
+    """Midnight, both changes to and from summer time, and a zone that changes.
+
+    Ids go on, whatever the names of the days.
+    """
     moments = [
-        ("2026-03-28T23:59:59+01:00", 1), ("2026-03-29T00:00:00+01:00", 1), ("2026-03-29T03:00:00+02:00", 2),
-        ("2026-10-25T02:30:00+02:00", 2), ("2026-10-25T02:30:00+01:00", 1), ("2026-10-24T23:00:00-07:00", -7),
-    ]  # fmt: skip
+        ("2026-03-28T23:59:59+01:00", 1),
+        ("2026-03-29T00:00:00+01:00", 1),
+        ("2026-03-29T03:00:00+02:00", 2),
+        ("2026-10-25T02:30:00+02:00", 2),
+        ("2026-10-25T02:30:00+01:00", 1),
+        ("2026-10-24T23:00:00-07:00", -7),
+    ]
     for k, (moment, hours) in enumerate(moments):
         now = datetime.fromisoformat(moment)
-        with freeze_time(now.astimezone(UTC)), Memory.open(root, compact=False, clock=lambda now=now, hours=hours: now.astimezone(timezone(timedelta(hours=hours)))) as memory:
+        with (
+            freeze_time(now.astimezone(UTC)),
+            Memory.open(
+                root,
+                compact=False,
+                clock=lambda now=now, hours=hours: now.astimezone(timezone(timedelta(hours=hours))),
+            ) as memory,
+        ):
             assert memory.record(said(1, k)) == [k]
             assert memory.message(k).date == moment
     with Memory.open(root, compact=False) as memory:
         assert texts(memory) == [f"message {k}" for k in range(6)]
         assert memory.settle(20)
         assert_sound(memory)
-    assert sorted(path.name for path in (root / "main").iterdir()) == ["2026-03-28.jsonl", "2026-03-29.jsonl", "2026-10-24.jsonl", "2026-10-25.jsonl"]
+    assert sorted(path.name for path in (root / "main").iterdir()) == [
+        "2026-03-28.jsonl",
+        "2026-03-29.jsonl",
+        "2026-10-24.jsonl",
+        "2026-10-25.jsonl",
+    ]
 
 
 @pytest.mark.parametrize("year", [1, 9999])
 def test_a_clock_at_either_end_of_time_is_no_trouble(opened, year):
-    edge = datetime(year, 1, 1, tzinfo=UTC) if year == 1 else datetime(9999, 12, 31, 23, 59, tzinfo=UTC)
+    edge = (
+        datetime(year, 1, 1, tzinfo=UTC)
+        if year == 1
+        else datetime(9999, 12, 31, 23, 59, tzinfo=UTC)
+    )
     memory = opened(clock=lambda: edge)
     assert memory.record(said(2)) == [0, 1]
     assert texts(opened(clock=lambda: edge)) == ["message 0", "message 1"]

@@ -1,4 +1,7 @@
-"""A memory whose lines a model writes: what it is asked, what is kept of its answers, and what becomes of the tree when it misbehaves."""
+"""A memory whose lines a model writes.
+
+What it is asked, what is kept of its answers, and what becomes of the tree when it misbehaves.
+"""
 
 import threading
 import time
@@ -18,7 +21,10 @@ from optchat.core.settings import RetainPreFilter, Settings
 from optchat.core.tree import Place
 
 POISON = "xyzzy"
-LONG = "We agreed with Maria that the release moves to 12 June because three invoices of Tuesday are missing and the retry in migration_0042 failed"
+LONG = (
+    "We agreed with Maria that the release moves to 12 June because three invoices of Tuesday "
+    "are missing and the retry in migration_0042 failed"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +38,10 @@ def said(count, first=0, kind="user", text=LONG):
 
 
 class Writer:
-    """A model that writes the beginning of each source; on messages that hold the poison it does as told."""
+    """A model that writes the beginning of each source.
+
+    On messages that hold the poison it does as told.
+    """
 
     def __init__(self, on_poison=None, always=None):
         self.on_poison, self.always = on_poison, always
@@ -41,7 +50,10 @@ class Writer:
     def __call__(self, said, model):
         with self.mutex:
             self.requests.append([*said, model])
-        sources = [part.split(f"\n</{FRAMES[1]}>")[0] for part in said[1].content.split(f"<{FRAMES[1]}>\n")[1:]]
+        sources = [
+            part.split(f"\n</{FRAMES[1]}>")[0]
+            for part in said[1].content.split(f"<{FRAMES[1]}>\n")[1:]
+        ]
         if self.always:
             return self.always(said, sources)
         if self.on_poison and any(POISON in source for source in sources):
@@ -52,7 +64,9 @@ class Writer:
     def line(content, sources):
         kind = content.partition("of the kind ")[2].partition(":")[0]
         room = 400 // len(sources)
-        return (f"{kind}: " if len(sources) == 1 else "") + " ".join(s[:room].rpartition(" ")[0] for s in sources)
+        return (f"{kind}: " if len(sources) == 1 else "") + " ".join(
+            s[:room].rpartition(" ")[0] for s in sources
+        )
 
     @property
     def texts(self):
@@ -64,7 +78,11 @@ def wrote(opened):
     """A memory whose lines this writer writes."""
 
     def open_(writer, **settings):
-        return opened(settings=Settings(summarizer="model", **settings), model=Model("tiny-1", writer), compact=True)
+        return opened(
+            settings=Settings(summarizer="model", **settings),
+            model=Model("tiny-1", writer),
+            compact=True,
+        )
 
     return open_
 
@@ -107,9 +125,18 @@ def test_every_request_begins_with_the_same_words_and_holds_its_source(wrote):
     memory.record(said(16))
     memory.settle(60)
     assert {request[0].content for request in writer.requests} == {SYSTEM}
-    assert sum("15: We agreed" in request[1].content.split(f"</{FRAMES[0]}>")[1] for request in writer.requests) >= 1
+    assert (
+        sum(
+            "15: We agreed" in request[1].content.split(f"</{FRAMES[0]}>")[1]
+            for request in writer.requests
+        )
+        >= 1
+    )
     later = writer.requests[-1][1].content
-    assert "user: 0: We agreed" in later.split(f"</{FRAMES[0]}>")[0] or len(later.split(f"<{FRAMES[1]}>")) == 3
+    assert (
+        "user: 0: We agreed" in later.split(f"</{FRAMES[0]}>")[0]
+        or len(later.split(f"<{FRAMES[1]}>")) == 3
+    )
 
 
 def test_tool_calls_and_results_get_local_lines_and_so_does_what_only_merges_them(wrote):
@@ -118,7 +145,12 @@ def test_tool_calls_and_results_get_local_lines_and_so_does_what_only_merges_the
     memory.record([*said(4, kind="echo"), *said(3, 4, kind="tool"), *said(1, 7)])
     assert memory.settle(60)
     by = builders(memory, 8)
-    assert {address for address, who in by.items() if who == "model"} == {"7+1", "6+2", "4+4", "0+8"}
+    assert {address for address, who in by.items() if who == "model"} == {
+        "7+1",
+        "6+2",
+        "4+4",
+        "0+8",
+    }
     assert {by[address] for address in ("0+2", "2+2", "4+2", "0+4")} <= {"local", "free"}
     assert {by[f"{k}+1"] for k in range(7)} == {"local"}
     assert len(writer.requests) == 4
@@ -126,7 +158,11 @@ def test_tool_calls_and_results_get_local_lines_and_so_does_what_only_merges_the
 
 def test_short_messages_cost_no_call_however_many_wait_for_a_model(wrote):
     gate = threading.Event()
-    writer = Writer(always=lambda said, sources: (gate.wait(20), Reply(Writer.line(said[1].content, sources)))[1])
+    writer = Writer(
+        always=lambda said, sources: (gate.wait(20), Reply(Writer.line(said[1].content, sources)))[
+            1
+        ]
+    )
     memory = wrote(writer)
     memory.record([*said(20), *[Entry(kind="user", text="short")] * 5])
     end = time.monotonic() + 10
@@ -144,8 +180,15 @@ def test_no_secret_and_no_picture_is_sent(wrote):
     memory = wrote(writer)
     key, token = "sk-proj-" + "a1B2" * 12, "x9" * 23
     picture = "data:image/png;base64," + "iVBORw0KGgo" * 20_000
-    memory.record([Entry(kind="user", text=f"my key is {key}. " + LONG * 5), Entry(kind="user", text=f"short: api_key={token}")])
-    memory.record([Entry(kind="talk", text=f'{{"api_key": "{token}"}} {picture} ' + LONG * 5), *said(3, 3)])
+    memory.record(
+        [
+            Entry(kind="user", text=f"my key is {key}. " + LONG * 5),
+            Entry(kind="user", text=f"short: api_key={token}"),
+        ]
+    )
+    memory.record(
+        [Entry(kind="talk", text=f'{{"api_key": "{token}"}} {picture} ' + LONG * 5), *said(3, 3)]
+    )
     assert memory.settle(60)
     for text in writer.texts:
         assert key not in text
@@ -172,8 +215,12 @@ BAD = {
     "only thinks": lambda said, sources: Reply("<think>what shall I write</think>"),
     "returns 50 KB": lambda said, sources: Reply("user: " + "blah and so on, " * 3_200),
     "echoes its input": lambda said, sources: Reply(sources[0]),
-    "answers the message": lambda said, sources: Reply("Sure! I would be happy to help you with that. Could you tell me more about it?"),
-    "invents a commit hash": lambda said, sources: Reply("user: we agreed with Maria to move the release, pushed as commit 3f9ac21be7"),
+    "answers the message": lambda said, sources: Reply(
+        "Sure! I would be happy to help you with that. Could you tell me more about it?"
+    ),
+    "invents a commit hash": lambda said, sources: Reply(
+        "user: we agreed with Maria to move the release, pushed as commit 3f9ac21be7"
+    ),
     "fails": lambda said, sources: (_ for _ in ()).throw(CallError("500: internal error")),
     "has a bug": lambda said, sources: (_ for _ in ()).throw(ZeroDivisionError("ours")),
     "dies in the middle": lambda said, sources: (_ for _ in ()).throw(SystemExit),
@@ -181,7 +228,9 @@ BAD = {
 
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=list(BAD))
-def test_a_model_that_misbehaves_on_one_message_does_not_stop_the_tree_and_nothing_false_is_kept(wrote, bad):
+def test_a_model_that_misbehaves_on_one_message_does_not_stop_the_tree_and_nothing_false_is_kept(
+    wrote, bad
+):
     memory = wrote(Writer(on_poison=bad))
     memory.record([*said(3), *said(1, 3, text=f"{LONG} {POISON}"), *said(12, 4)])
     settle(memory)
@@ -207,7 +256,14 @@ def test_a_model_that_always_misbehaves_leaves_local_lines_that_say_so(wrote, ba
 
 def test_a_slow_model_makes_no_hook_wait(wrote):
     gate = threading.Event()
-    memory = wrote(Writer(always=lambda said, sources: (gate.wait(30), Reply(Writer.line(said[1].content, sources)))[1]))
+    memory = wrote(
+        Writer(
+            always=lambda said, sources: (
+                gate.wait(30),
+                Reply(Writer.line(said[1].content, sources)),
+            )[1]
+        )
+    )
     memory.record(said(20))
     memory.settle(0.3)
     start = time.monotonic()
@@ -241,8 +297,18 @@ def test_a_text_that_the_host_cannot_mask_does_not_stop_the_tree_and_is_not_sent
             raise RecursionError("the host's own masking")
         return text
 
-    memory = opened(settings=Settings(summarizer="model"), model=Model("tiny-1", writer, redact=redact), compact=True)
-    memory.record([*said(2), *said(1, 2, text=f"{POISON} {LONG}"), Entry(kind="user", text=f"short and {POISON}")])
+    memory = opened(
+        settings=Settings(summarizer="model"),
+        model=Model("tiny-1", writer, redact=redact),
+        compact=True,
+    )
+    memory.record(
+        [
+            *said(2),
+            *said(1, 2, text=f"{POISON} {LONG}"),
+            Entry(kind="user", text=f"short and {POISON}"),
+        ]
+    )
     settle(memory)
     memory.record(said(12, 4))
     settle(memory)
@@ -255,7 +321,9 @@ def test_a_text_that_the_host_cannot_mask_does_not_stop_the_tree_and_is_not_sent
 # -- a model that cannot be had
 
 
-def test_a_model_that_is_down_for_long_leaves_no_fallback_and_status_says_why_in_every_process(opened, root, wrote):
+def test_a_model_that_is_down_for_long_leaves_no_fallback_and_status_says_why_in_every_process(
+    opened, root, wrote
+):
     down = threading.Event()
     down.set()
 
@@ -273,7 +341,9 @@ def test_a_model_that_is_down_for_long_leaves_no_fallback_and_status_says_why_in
     for status in (memory.status(), opened(compact=False).status()):
         assert "402: no credit left" in status["model"]["paused"]
         assert status["lines_ready"] >= 200
-    assert memory.status()["model"]["backlog"] == 397, "also the merges above the messages: they are paid for as well"
+    assert memory.status()["model"]["backlog"] == 397, (
+        "also the merges above the messages: they are paid for as well"
+    )
     down.clear()
     settle(memory)
     assert set(builders(memory, 200).values()) == {"model"}
@@ -310,7 +380,10 @@ def test_nobody_waits_for_the_model_of_another_process_that_is_down(opened, wrot
     memory = wrote(Down())
     memory.record(said(4))
     assert not memory.settle(30)
-    other = opened(settings=Settings(summarizer=summarizer), model=Model("tiny-1", Writer()) if summarizer == "model" else None)
+    other = opened(
+        settings=Settings(summarizer=summarizer),
+        model=Model("tiny-1", Writer()) if summarizer == "model" else None,
+    )
     start = time.monotonic()
     assert not other.settle()
     assert time.monotonic() - start < 10
@@ -348,7 +421,9 @@ def test_calls_that_are_out_when_it_goes_down_are_waited_for_and_kept(opened):
         gate.wait(20)
         return Reply(Writer.line(said[1].content, sources))
 
-    memory = opened(settings=Settings(summarizer="model"), model=Model("tiny-1", Writer(always=always)))
+    memory = opened(
+        settings=Settings(summarizer="model"), model=Model("tiny-1", Writer(always=always))
+    )
     memory.record(said(4))
     threading.Timer(0.5, gate.set).start()
     memory.settle(30)
@@ -402,7 +477,11 @@ def test_calls_and_tokens_are_counted_for_today_and_in_all(wrote, opened):
     memory.settle(60)
     for status in (memory.status()["model"], opened(compact=False).status()["model"]):
         assert (status["calls"], status["calls_today"]) == (15, 15)
-        assert (status["tokens_in"], status["tokens_out"], status["tokens_cached"]) == (15_000, 750, 12_000)
+        assert (status["tokens_in"], status["tokens_out"], status["tokens_cached"]) == (
+            15_000,
+            750,
+            12_000,
+        )
         assert status["tokens_per_message"] == pytest.approx(15_750 / 8, abs=0.1)
 
 
@@ -414,7 +493,10 @@ def test_a_days_budget_is_overrun_by_the_calls_in_flight_at_most(opened, root):
     with memory:
         memory.record(said(32))
         assert not memory.settle(30)
-        spent = memory.status()["model"]["tokens_in_today"] + memory.status()["model"]["tokens_out_today"]
+        spent = (
+            memory.status()["model"]["tokens_in_today"]
+            + memory.status()["model"]["tokens_out_today"]
+        )
         assert 5_000 <= spent <= 5_000 + 4 * 1_050
         assert "5,000 tokens are spent" in memory.status()["model"]["paused"]
         asked = len(writer.requests)
@@ -445,7 +527,9 @@ def test_a_model_that_is_switched_on_later_buys_no_line_again(opened, wrote):
 
 
 def test_with_compaction_off_or_local_lines_no_call_is_made(opened):
-    for number, settings in enumerate((Settings(compact_enabled=False, summarizer="model"), Settings(summarizer="local"))):
+    for number, settings in enumerate(
+        (Settings(compact_enabled=False, summarizer="model"), Settings(summarizer="local"))
+    ):
         writer = Writer()
         memory = opened(settings=settings, model=Model("tiny-1", writer))
         memory.record(said(4, number * 4))
@@ -465,13 +549,17 @@ def test_with_compaction_off_or_local_lines_no_call_is_made(opened):
     ],
 )
 def test_what_waits_costs_what_the_settings_say_now(opened, changes, by, calls):
-    """A user who sees what a backlog will cost, and chooses otherwise, must not pay for it all the same."""
+    """A user who sees what a backlog will cost, and chooses otherwise, must not pay for it all the
+    same.
+    """
     memory = opened(settings=Settings(summarizer="model", compact_enabled=False))
     memory.record([*said(4), *said(2, 4, "talk"), *said(2, 6, "tool")])
     memory.settle(30)
     memory.close()
     writer = Writer()
-    memory = opened(settings=Settings(**({"summarizer": "model"} | changes)), model=Model("tiny-1", writer))
+    memory = opened(
+        settings=Settings(**({"summarizer": "model"} | changes)), model=Model("tiny-1", writer)
+    )
     assert memory.settle(60)
     leaves = {who for address, who in builders(memory, 8).items() if address.endswith("+1")}
     assert leaves == by
@@ -488,13 +576,45 @@ def test_a_turn_that_holds_nothing_gets_local_lines_and_every_word_is_kept(wrote
     def always(said, sources):
         if len(said) == 2 and FRAMES[0] not in said[1].content:
             asked.append(said)
-            return Reply('{"retain": false, "reason": "small talk"}' if "weather" in said[-1].content else '{"retain": true, "reason": "a date"}')
+            return Reply(
+                '{"retain": false, "reason": "small talk"}'
+                if "weather" in said[-1].content
+                else '{"retain": true, "reason": "a date"}'
+            )
         return Reply(Writer.line(said[1].content, sources)[:120])
 
-    memory = wrote(Writer(always=always), retain_pre_filter=RetainPreFilter(enabled=True), node_bytes=128)
-    memory.record([Entry(kind="user", text="how is the weather where you are, tell me, and is it warm enough to sit outside in the evening?", session="s"), *said(1, 1, "talk")])
-    memory.record([Entry(kind="user", text="when do we release the whole thing then, and who has to know of it before that day comes, if anybody?", session="s"), *said(1, 3, "talk")])
-    memory.record([Entry(kind="user", text="ok", session="s"), *said(1, 5, "talk"), *said(2, 6, "talk")])
+    memory = wrote(
+        Writer(always=always), retain_pre_filter=RetainPreFilter(enabled=True), node_bytes=128
+    )
+    memory.record(
+        [
+            Entry(
+                kind="user",
+                text=(
+                    "how is the weather where you are, tell me, and is it warm enough to sit "
+                    "outside in the evening?"
+                ),
+                session="s",
+            ),
+            *said(1, 1, "talk"),
+        ]
+    )
+    memory.record(
+        [
+            Entry(
+                kind="user",
+                text=(
+                    "when do we release the whole thing then, and who has to know of it before "
+                    "that day comes, if anybody?"
+                ),
+                session="s",
+            ),
+            *said(1, 3, "talk"),
+        ]
+    )
+    memory.record(
+        [Entry(kind="user", text="ok", session="s"), *said(1, 5, "talk"), *said(2, 6, "talk")]
+    )
     assert memory.settle(60)
     by = builders(memory, 8)
     assert (by["1+1"], by["3+1"], by["5+1"], by["7+1"]) == ("local", "model", "local", "local")

@@ -1,4 +1,7 @@
-"""Several real processes with a model on one memory: no line is paid for twice beyond the calls that were out when one died."""
+"""Several real processes with a model on one memory.
+
+No line is paid for twice beyond the calls that were out when one died.
+"""
 
 import os
 import time
@@ -41,7 +44,10 @@ def speak(memory, first, count):
 
 def calls(book):
     """What was asked and answered: (process, word, source, when)."""
-    return [(int(pid), word, name, float(when)) for pid, word, name, when in (line.split() for line in book.read_text().splitlines())]
+    return [
+        (int(pid), word, name, float(when))
+        for pid, word, name, when in (line.split() for line in book.read_text().splitlines())
+    ]
 
 
 def until(condition, timeout_s=30):
@@ -52,13 +58,22 @@ def until(condition, timeout_s=30):
 
 
 def all_built(memory, total):
-    return memory._store.read(lambda index: index.count("nodes")) == sum(total >> level for level in range(total.bit_length()))
+    return memory._store.read(lambda index: index.count("nodes")) == sum(
+        total >> level for level in range(total.bit_length())
+    )
 
 
-def test_an_owner_that_is_killed_in_the_middle_of_its_calls_is_followed_within_seconds_and_nothing_else_is_paid_twice(opened, root, tmp_path):
+def test_an_owner_that_is_killed_in_the_middle_of_its_calls_is_followed_within_seconds_and_nothing_else_is_paid_twice(
+    opened, root, tmp_path
+):
     book = tmp_path / "book"
     with children() as start:
-        owner = start(WRITER + "memory = opened()\nspeak(memory, 0, 40)\nsay('open')\ntime.sleep(99)", root, book, 0.1)
+        owner = start(
+            WRITER + "memory = opened()\nspeak(memory, 0, 40)\nsay('open')\ntime.sleep(99)",
+            root,
+            book,
+            0.1,
+        )
         owner.hear()
         until(lambda: book.exists() and len(calls(book)) > 24)
         heir = start(WRITER + "memory = opened()\nsay('open')\ntime.sleep(99)", root, book, 0.1)
@@ -75,16 +90,24 @@ def test_an_owner_that_is_killed_in_the_middle_of_its_calls_is_followed_within_s
     times = Counter(name for _, word, name, _ in found if word == "asked")
     twice = {name for name, count in times.items() if count > 1}
     assert len(out) <= JOBS
-    assert len(twice) <= 2 * JOBS, "those that were out, and those whose lines were back and not on disk yet"
+    assert len(twice) <= 2 * JOBS, (
+        "those that were out, and those whose lines were back and not on disk yet"
+    )
     assert max(times.values()) == 2
     assert sum(times.values()) <= 40 + 38 + 2 * JOBS
     assert min(when for pid, _, _, when in found if pid == heir.process.pid) - died < 4
     assert_sound(memory)
-    assert memory._store.read(lambda index: index.rows("SELECT DISTINCT by FROM nodes")) == [(BUILDERS.index("model"),)]
+    assert memory._store.read(lambda index: index.rows("SELECT DISTINCT by FROM nodes")) == [
+        (BUILDERS.index("model"),)
+    ]
 
 
-def test_a_fork_with_calls_out_has_no_call_answered_twice_and_can_go_on_alone(opened, root, tmp_path):
-    code = WRITER + """
+def test_a_fork_with_calls_out_has_no_call_answered_twice_and_can_go_on_alone(
+    opened, root, tmp_path
+):
+    code = (
+        WRITER
+        + """
 memory = opened()
 speak(memory, 0, 8)
 time.sleep(0.3)
@@ -101,6 +124,7 @@ else:
     time.sleep(60)
     os._exit(0)
 """
+    )
     book = tmp_path / "book"
     with children() as start:
         parent = start(code, root, book, 0.1)
@@ -114,7 +138,15 @@ else:
             assert max(Counter(name for _, word, name, _ in found if word == "asked").values()) == 1
             parent.tell("end")
             parent.rest(30)
-            memory.record([Entry(kind="user", text=f"{k} of them: " + "and the museum opens its doors at nine. " * 20) for k in range(16, 20)])
+            memory.record(
+                [
+                    Entry(
+                        kind="user",
+                        text=f"{k} of them: " + "and the museum opens its doors at nine. " * 20,
+                    )
+                    for k in range(16, 20)
+                ]
+            )
             until(lambda: all_built(memory, 20), timeout_s=20)
             assert {pid for pid, *_ in calls(book)[62:]} == {int(child)}
         finally:
@@ -123,9 +155,14 @@ else:
 
 
 def test_processes_that_come_and_go_pay_for_each_line_once(opened, root, tmp_path):
-    """Each is there for a moment, says something and closes: what was out when it closed may be paid for once more."""
+    """Each is there for a moment, says something and closes.
+
+    What was out when it closed may be paid for once more.
+    """
     book = tmp_path / "book"
-    code = WRITER + """
+    code = (
+        WRITER
+        + """
 memory = opened()
 speak(memory, int(sys.argv[4]), 4)
 time.sleep(0.6)
@@ -133,6 +170,7 @@ memory.close()
 say("closed", time.time())
 time.sleep(0.3)
 """
+    )
     with children() as start:
         for number in range(4):
             start(code, root, book, 0.05, number * 4).rest(30)

@@ -1,4 +1,7 @@
-"""Notes about sessions: on disk at once, moved into the day's file by whoever commits, never lost, never doubled."""
+"""Notes about sessions.
+
+On disk at once, moved into the day's file by whoever commits, never lost, never doubled.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,11 @@ def open_turns(store, session="s1"):
 
 
 def day_notes(root):
-    return [json.loads(line) for path in sorted((root / "capture").glob("2*.jsonl")) for line in path.read_bytes().splitlines()]
+    return [
+        json.loads(line)
+        for path in sorted((root / "capture").glob("2*.jsonl"))
+        for line in path.read_bytes().splitlines()
+    ]
 
 
 def pending(root):
@@ -61,7 +68,9 @@ def test_another_memory_sees_a_turn_that_has_begun(disk, opened):
 def test_a_turn_that_is_logged_is_open_no_more_and_leaves_no_note(memory, disk, root):
     disk.begin(draft("t1"))
 
-    assert log(disk, {"kind": "user", "text": "hello", "turn": "t1"}, {"kind": "talk", "text": "hi"})
+    assert log(
+        disk, {"kind": "user", "text": "hello", "turn": "t1"}, {"kind": "talk", "text": "hi"}
+    )
 
     assert open_turns(disk) == []
     assert [entry.text for entry in memory.session_entries("s1")] == ["hello", "hi"]
@@ -85,7 +94,9 @@ def test_a_turn_that_is_not_logged_is_kept_through_commits_restarts_and_a_lost_i
     assert open_turns(opened().capture_store()) == ["t1"]
 
 
-def test_a_turn_settled_without_a_message_stays_settled_when_the_index_is_made_anew(memory, disk, root):
+def test_a_turn_settled_without_a_message_stays_settled_when_the_index_is_made_anew(
+    memory, disk, root
+):
     disk.begin(draft("t1", None))
     log(disk, settled=["t1"])
     assert open_turns(disk) == []
@@ -133,8 +144,13 @@ def test_a_branch_belongs_to_its_parents_family(disk):
     news = disk.news("s2", None)
 
     assert [message.text for message in news.messages] == ["hello", "in the branch"]
-    assert [(fork.child, fork.parent, fork.at, fork.turns) for fork in news.forks] == [("s2", "s1", 1, frozenset({"t9"}))]
-    assert [message.text for message in disk.news("s1", None).messages] == ["hello", "in the branch"]
+    assert [(fork.child, fork.parent, fork.at, fork.turns) for fork in news.forks] == [
+        ("s2", "s1", 1, frozenset({"t9"}))
+    ]
+    assert [message.text for message in disk.news("s1", None).messages] == [
+        "hello",
+        "in the branch",
+    ]
 
 
 def test_of_summaries_only_the_last_counts(disk):
@@ -199,7 +215,9 @@ def test_what_a_living_process_jotted_down_is_left_to_it(disk, root):
         assert open_turns(disk) == ["t1"]
 
 
-def test_a_batch_is_kept_aside_while_the_lock_is_stuck_and_logged_once_it_is_free(memory, disk, root, opened, monkeypatch):
+def test_a_batch_is_kept_aside_while_the_lock_is_stuck_and_logged_once_it_is_free(
+    memory, disk, root, opened, monkeypatch
+):
     other = opened()
     mark = disk.news("s1", None).mark
     monkeypatch.setattr("optchat.storage.notes.LOCK_WAIT_S", 0.05)
@@ -221,7 +239,9 @@ def test_a_batch_is_kept_aside_while_the_lock_is_stuck_and_logged_once_it_is_fre
     assert [entry.text for entry in memory.session_entries("s1")] == ["kept aside"]
 
 
-def test_a_batch_kept_aside_is_not_logged_again_when_its_list_has_brought_it(memory, disk, opened, monkeypatch):
+def test_a_batch_kept_aside_is_not_logged_again_when_its_list_has_brought_it(
+    memory, disk, opened, monkeypatch
+):
     other = opened()
     mark = disk.news("s1", None).mark
     monkeypatch.setattr("optchat.storage.notes.LOCK_WAIT_S", 0.05)
@@ -229,12 +249,18 @@ def test_a_batch_kept_aside_is_not_logged_again_when_its_list_has_brought_it(mem
     with other._store.locked():
         disk.commit("s1", Batch([entry]), mark)
 
-    disk.commit("s1", Batch([entry, Entry(kind="talk", text="and answered", session="s1")]), disk.news("s1", None).mark)
+    disk.commit(
+        "s1",
+        Batch([entry, Entry(kind="talk", text="and answered", session="s1")]),
+        disk.news("s1", None).mark,
+    )
 
     assert [found.text for found in memory.session_entries("s1")] == ["kept aside", "and answered"]
 
 
-def test_a_batch_of_a_dead_process_is_logged_by_the_next_except_for_what_has_come_since(memory, disk, root):
+def test_a_batch_of_a_dead_process_is_logged_by_the_next_except_for_what_has_come_since(
+    memory, disk, root
+):
     with contextlib.closing(
         Child(
             """
@@ -326,10 +352,23 @@ def test_open_turns_come_in_the_order_in_which_they_were_begun_whatever_clocks_s
     assert open_turns(disk) == ["first", "between", "second", "third"]
 
 
-def test_open_turns_of_sessions_that_follow_one_another_come_in_the_order_in_which_they_were_begun(disk):
+def test_open_turns_of_sessions_that_follow_one_another_come_in_the_order_in_which_they_were_begun(
+    disk,
+):
     """Whatever the sessions are called: a set of names has another order in each process."""
     for number in range(6):
-        disk.begin(Draft(str(number), f"s{number}", "again", f"2026-05-01T12:00:0{5 - number}.000+02:00", "", "me"))
+        disk.begin(
+            Draft(
+                str(number),
+                f"s{number}",
+                "again",
+                f"2026-05-01T12:00:0{5 - number}.000+02:00",
+                "",
+                "me",
+            )
+        )
         disk.fork(f"s{number + 1}", f"s{number}", [str(number)], whole=True)
 
-    assert [draft.token for draft in disk.news("s6", None).drafts] == [str(number) for number in range(6)]
+    assert [draft.token for draft in disk.news("s6", None).drafts] == [
+        str(number) for number in range(6)
+    ]

@@ -12,7 +12,23 @@ PATIENT = settings(deadline=None)
 """Other work shares the machine: how long an example takes is no property of the code."""
 
 TEXTS = st.lists(
-    st.sampled_from(["\n", "\r\n", "a", "bc", "漢字", "😀", " ", "e\u0301", "\u200d", "👩\u200d💻", "x" * 30, "\u0301" * 20]), max_size=60
+    st.sampled_from(
+        [
+            "\n",
+            "\r\n",
+            "a",
+            "bc",
+            "漢字",
+            "😀",
+            " ",
+            "e\u0301",
+            "\u200d",
+            "👩\u200d💻",
+            "x" * 30,
+            "\u0301" * 20,
+        ]
+    ),
+    max_size=60,
 ).map("".join)
 SIGNS = {"\u0301", "\u200d"}
 
@@ -47,7 +63,10 @@ def test_a_page_ends_with_the_last_line_that_fits_or_inside_a_line_longer_than_a
 
 
 def tears(text, at):
-    """Whether a cut before this character would part a sign: a mark from its letter, or two signs that a joiner makes one."""
+    """Whether a cut before this character would part a sign.
+
+    A mark from its letter, or two signs that a joiner makes one.
+    """
     return text[at] in SIGNS or text[at - 1] == "\u200d"
 
 
@@ -57,7 +76,11 @@ def test_what_is_shown_as_one_sign_is_not_cut_in_two(text, size):
     end = 0
     for page in pages_of(text, size)[:-1]:
         end += len(page)
-        assert not tears(text, end) or page.endswith("\n") or all(tears(text, at) for at in range(end - 15, end)), "no sign is that long"
+        assert (
+            not tears(text, end)
+            or page.endswith("\n")
+            or all(tears(text, at) for at in range(end - 15, end))
+        ), "no sign is that long"
 
 
 @PATIENT

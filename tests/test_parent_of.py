@@ -1,4 +1,6 @@
-"""What the host's own database says of where a session came from, and what it costs when it says nothing."""
+"""What the host's own database says of where a session came from, and what it costs when it says
+nothing.
+"""
 
 import sqlite3
 import time

@@ -10,7 +10,13 @@ from optchat.core.passage import CUT, passage
 PATIENT = settings(deadline=None)
 PROSE = "The first thing was done. The second followed it!\nThen came a third.\n" * 20
 TEXTS = st.one_of(
-    st.text(max_size=600), st.lists(st.sampled_from(["ledger", "view.py", "红色按钮。", "a. b!", "\n", " ", "xxxxxxxxxx", "👩‍👩‍👧"]), max_size=200).map(" ".join)
+    st.text(max_size=600),
+    st.lists(
+        st.sampled_from(
+            ["ledger", "view.py", "红色按钮。", "a. b!", "\n", " ", "xxxxxxxxxx", "👩‍👩‍👧"]
+        ),
+        max_size=200,
+    ).map(" ".join),
 )
 WORTHS = {"ledger": 3.0, "view.py": 2.0, "红色": 1.0, "@2026-05-01": 1.0}
 
@@ -41,7 +47,11 @@ def test_a_passage_holds_the_word_asked_for_wherever_it_stands(at, limit):
 
 
 def test_a_passage_begins_and_ends_with_a_line_or_a_sentence():
-    text = PROSE + "Afterwards nothing was left. The ledger was closed by Maria on Friday. Nobody knew why.\n" + PROSE
+    text = (
+        PROSE
+        + "Afterwards nothing was left. The ledger was closed by Maria on Friday. Nobody knew "
+        "why.\n" + PROSE
+    )
     part = passage(text, WORTHS, 120)
     assert part.startswith(CUT)
     assert part.endswith(f".{CUT}")
@@ -50,7 +60,13 @@ def test_a_passage_begins_and_ends_with_a_line_or_a_sentence():
 
 
 def test_where_most_of_the_words_stand_together_is_shown():
-    text = "A ledger. " + PROSE + "Here view.py writes the ledger and 红色 too. " + PROSE + " ledger ledger ledger"
+    text = (
+        "A ledger. "
+        + PROSE
+        + "Here view.py writes the ledger and 红色 too. "
+        + PROSE
+        + " ledger ledger ledger"
+    )
     assert "view.py writes the ledger" in passage(text, WORTHS, 200)
 
 

@@ -1,4 +1,7 @@
-"""What other systems lack or have otherwise: the module that locks files, and UTF-8 as the encoding a text file is opened with."""
+"""What other systems lack or have otherwise.
+
+The module that locks files, and UTF-8 as the encoding a text file is opened with.
+"""
 
 import os
 import subprocess
@@ -40,11 +43,20 @@ wait_for("never")
 
 
 @pytest.mark.parametrize("lacking", [HIDDEN, HALF])
-def test_without_the_usual_module_for_locks_a_memory_works_and_a_killed_owner_keeps_nobody_out(tmp_path, lacking):
-    """The module is missing altogether, or there and without what locks need: an AttributeError, not an ImportError."""
+def test_without_the_usual_module_for_locks_a_memory_works_and_a_killed_owner_keeps_nobody_out(
+    tmp_path, lacking
+):
+    """The module is missing altogether, or there and without what locks need.
+
+    An AttributeError, not an ImportError.
+    """
     root = tmp_path / "memory"
     with children() as start:
-        assert start(lacking + textwrap.dedent(LIFE), root).rest() == ["begun", "True False False", "True"]
+        assert start(lacking + textwrap.dedent(LIFE), root).rest() == [
+            "begun",
+            "True False False",
+            "True",
+        ]
         owner = start(lacking + textwrap.dedent(OWNER), root)
         assert owner.hear() == "locked"
         owner.kill()
@@ -88,12 +100,30 @@ for command in (["import", str(source)], ["status"], ["view"], ["search", "\xe4"
 
 
 def test_no_text_depends_on_the_encoding_of_the_system(tmp_path):
-    """As on Windows, where a file opened without a word about it is read as cp1252. Python tells of each such opening."""
+    """As on Windows, where a file opened without a word about it is read as cp1252.
+
+    Python tells of each such opening.
+    """
     kept = {name: os.environ[name] for name in ("PATH", "TMPDIR") if name in os.environ}
     text = GERMAN_AND_JAPANESE.encode("unicode_escape").decode("ascii")
     done = subprocess.run(
-        [sys.executable, "-X", "warn_default_encoding", "-c", textwrap.dedent(ELSEWHERE), str(tmp_path), text],
-        env=kept | {"PYTHONPATH": str(CHECKOUT), "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LC_ALL": "C", "PYTHONDONTWRITEBYTECODE": "1"},
+        [
+            sys.executable,
+            "-X",
+            "warn_default_encoding",
+            "-c",
+            textwrap.dedent(ELSEWHERE),
+            str(tmp_path),
+            text,
+        ],
+        env=kept
+        | {
+            "PYTHONPATH": str(CHECKOUT),
+            "PYTHONUTF8": "0",
+            "PYTHONCOERCECLOCALE": "0",
+            "LC_ALL": "C",
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
         cwd=Path("/"),
         capture_output=True,
         timeout=120,

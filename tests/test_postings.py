@@ -13,8 +13,28 @@ from optchat.core.words import terms
 from optchat.storage import postings
 from optchat.storage.database import Database
 
-PATIENT = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-LOGS = st.lists(st.sets(st.sampled_from(["a", "b", "c/d.py", "e_1", "红色", "@2026-05-01", "x-y", "AND".lower(), "near", "i\u0307"])), max_size=40)
+PATIENT = settings(
+    deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+LOGS = st.lists(
+    st.sets(
+        st.sampled_from(
+            [
+                "a",
+                "b",
+                "c/d.py",
+                "e_1",
+                "红色",
+                "@2026-05-01",
+                "x-y",
+                "AND".lower(),
+                "near",
+                "i\u0307",
+            ]
+        )
+    ),
+    max_size=40,
+)
 
 
 @pytest.fixture
@@ -40,7 +60,9 @@ def test_a_rare_term_is_listed_in_full_and_one_that_stands_nowhere_is_left_out(t
     filled(table, log)
     asked = ["a", "c/d.py", "红色", "and", "i\u0307", "nowhere", "@2026-05-01"]
     found = postings.Reader().look_up(table, asked, len(log))
-    assert {term: list(posting.ids) for term, posting in found.items()} == {term: holds(log, term) for term in asked if holds(log, term)}
+    assert {term: list(posting.ids) for term, posting in found.items()} == {
+        term: holds(log, term) for term in asked if holds(log, term)
+    }
     assert all(posting.count == len(posting.ids) for posting in found.values())
 
 
@@ -53,7 +75,10 @@ def test_of_a_common_term_the_messages_are_listed_that_hold_another(table, log, 
         found = postings.Reader().look_up(table, asked, len(log))
     # Together the rare ones are listed up to twice the limit, the rarest first.
     rare, common, left = [], [], 2 * limit
-    for term in sorted((term for term in asked if holds(log, term)), key=lambda term: (len(holds(log, term)), asked.index(term))):
+    for term in sorted(
+        (term for term in asked if holds(log, term)),
+        key=lambda term: (len(holds(log, term)), asked.index(term)),
+    ):
         fits = len(holds(log, term)) <= min(limit, left)
         left -= len(holds(log, term)) if fits else 0
         (rare if fits else common).append(term)
@@ -70,7 +95,10 @@ def test_of_a_common_term_the_messages_are_listed_that_hold_another(table, log, 
 def test_what_is_known_to_be_common_is_not_counted_again(table):
     filled(table, [{"a", "b"}] * 50 + [{"b"}])
     reader = postings.Reader()
-    with patch.object(postings, "LISTED", 10), patch.object(postings, "_counted", wraps=postings._counted) as counted:
+    with (
+        patch.object(postings, "LISTED", 10),
+        patch.object(postings, "_counted", wraps=postings._counted) as counted,
+    ):
         reader.look_up(table, ["a", "b"], 51)
         first = counted.call_count
         reader.look_up(table, ["a", "b"], 51)
@@ -98,7 +126,9 @@ def test_a_rare_term_is_counted_again_when_there_is_more(table):
 
 def test_a_message_that_says_something_else_now_is_not_found_by_what_is_gone(opened):
     memory = opened()
-    memory.record([Entry(kind="user", text=text) for text in ("the key is heron-42", "a heron", "the boat")])
+    memory.record(
+        [Entry(kind="user", text=text) for text in ("the key is heron-42", "a heron", "the boat")]
+    )
     assert memory.settle(60)
     memory._search.replace(0, "the key is heron-42", "the key is gone", memory.message(0).date)
     assert [hit.id for hit in memory.search("heron")] == [1]
@@ -119,7 +149,14 @@ def test_the_newest_with_all_of_the_terms(table):
 
 
 @PATIENT
-@given(st.one_of(st.text(max_size=120), st.sampled_from(["C:\\x\\y.py", "a/b:c@d", "__init__", "l'été", "ﷺ ½ ㌀", "e\u0301\u0302", "ß İ ǅ"])))
+@given(
+    st.one_of(
+        st.text(max_size=120),
+        st.sampled_from(
+            ["C:\\x\\y.py", "a/b:c@d", "__init__", "l'été", "ﷺ ½ ㌀", "e\u0301\u0302", "ß İ ǅ"]
+        ),
+    )
+)
 def test_every_term_of_any_text_can_be_looked_up(table, text):
     wanted = terms(text, "2026-05-01")
     filled(table, [set(), wanted, set()])

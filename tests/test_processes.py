@@ -1,4 +1,7 @@
-"""Several real processes on one memory: all that was acknowledged is there once, in each one's order, whoever dies or forks."""
+"""Several real processes on one memory.
+
+All that was acknowledged is there once, in each one's order, whoever dies or forks.
+"""
 
 import contextlib
 import errno
@@ -50,8 +53,14 @@ def acknowledged(lines):
 
 
 def assert_all_there(memory, said):
-    """``said``: what each writer had acknowledged. Every one of it is in the log once, with its id, and each writer's in its order."""
-    log = [message.text.split(" words")[0] for message in memory._store.messages(0, memory._store.total())]
+    """``said``: what each writer had acknowledged.
+
+    Every one of it is in the log once, with its id, and each writer's in its order.
+    """
+    log = [
+        message.text.split(" words")[0]
+        for message in memory._store.messages(0, memory._store.total())
+    ]
     assert len(log) == len(set(log))
     for name, turns in said.items():
         for turn, ids in turns.items():
@@ -78,7 +87,9 @@ def test_four_processes_append_while_one_compacts(opened, root):
         said = {name: acknowledged(child.rest(100)) for name, child in writers.items()}
     memory = opened(settings=SMALL)
     assert all(len(turns) == 60 for turns in said.values())
-    assert memory._store.total() == sum(len(ids) for turns in said.values() for ids in turns.values())
+    assert memory._store.total() == sum(
+        len(ids) for turns in said.values() for ids in turns.values()
+    )
     assert_all_there(memory, said)
     assert memory.settle(60)
     assert_sound(memory)
@@ -109,7 +120,10 @@ def test_views_of_processes_that_stay_open_are_equal_once_all_is_built(opened, r
             child.rest()
 
 
-@pytest.mark.parametrize("moment_s", [pytest.param(0.02, marks=pytest.mark.slow), 0.1, pytest.param(0.3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "moment_s",
+    [pytest.param(0.02, marks=pytest.mark.slow), 0.1, pytest.param(0.3, marks=pytest.mark.slow)],
+)
 def test_a_process_killed_in_the_middle_costs_nothing_that_was_acknowledged(opened, root, moment_s):
     with children() as start:
         writers = {name: start(WRITER, root, name, 80, True) for name in "ab"}
@@ -124,7 +138,9 @@ def test_a_process_killed_in_the_middle_costs_nothing_that_was_acknowledged(open
         said["victim"] = acknowledged(hear_all(victim))
     memory = opened(settings=SMALL)
     assert_all_there(memory, said)
-    extra = memory._store.total() - sum(len(ids) for turns in said.values() for ids in turns.values())
+    extra = memory._store.total() - sum(
+        len(ids) for turns in said.values() for ids in turns.values()
+    )
     assert 0 <= extra <= 5  # the one batch that was not acknowledged
     assert memory.settle(60)
     assert_sound(memory)
@@ -153,7 +169,9 @@ while True:
 """
 
 
-def test_processes_killed_again_and_again_cost_nothing_that_was_acknowledged(opened, root, tmp_path):
+def test_processes_killed_again_and_again_cost_nothing_that_was_acknowledged(
+    opened, root, tmp_path
+):
     """``kill -9`` in the middle of appends and of compaction, at another moment each time."""
     said = {}
     with children() as start:
@@ -165,8 +183,11 @@ def test_processes_killed_again_and_again_cost_nothing_that_was_acknowledged(ope
             time.sleep(0.003 * (round_ * 7 % 40))
             os.kill(victim, signal.SIGKILL)
             assert nursery.hear() == "gone"
-            # What a killed process had begun to print was acknowledged; of the last line perhaps only a part came out.
-            said[name] = acknowledged(line for line in heard.read_text().splitlines(keepends=True) if line.endswith("\n"))
+            # What a killed process had begun to print was acknowledged; of the last line perhaps
+            # only a part came out.
+            said[name] = acknowledged(
+                line for line in heard.read_text().splitlines(keepends=True) if line.endswith("\n")
+            )
             if round_ % 5 == 0:
                 with Memory.open(root, SMALL, compact=False) as memory:
                     assert_all_there(memory, said)
@@ -242,12 +263,19 @@ def test_eight_processes_talk_and_compact_while_others_are_killed(opened, root, 
     assert memory.settle(60)
     assert views == {memory.view().encode().hex()}
     assert_sound(memory)
-    assert_one_at_a_time([[tuple(map(float, line.split())) for line in path.read_text().splitlines()] for path in steps.values()])
+    assert_one_at_a_time(
+        [
+            [tuple(map(float, line.split())) for line in path.read_text().splitlines()]
+            for path in steps.values()
+        ]
+    )
 
 
 def assert_one_at_a_time(spans_of_each):
     """No two processes were at the same work at once."""
-    spans = sorted((began, ended, who) for who, spans in enumerate(spans_of_each) for began, ended in spans)
+    spans = sorted(
+        (began, ended, who) for who, spans in enumerate(spans_of_each) for began, ended in spans
+    )
     assert len({who for *_, who in spans}) >= 1
     for (_, ended, who), (began, _, next_) in pairwise(spans):
         assert began >= ended or who == next_, "two compactors at once"
@@ -262,7 +290,14 @@ def test_threads_of_several_memories_talk_and_compact(opened, root):
         memory, name = memories[number % 3], f"t{number}"
         try:
             for turn in range(effort(25, 250)):
-                entries = [Entry(kind="user", text=f"{name} {turn} {k}" + " words" * (turn % 40), session=name) for k in range(1 + turn % 5)]
+                entries = [
+                    Entry(
+                        kind="user",
+                        text=f"{name} {turn} {k}" + " words" * (turn % 40),
+                        session=name,
+                    )
+                    for k in range(1 + turn % 5)
+                ]
                 said[name][turn] = memory.record(entries, timeout_s=60)
                 if turn % 10 == number:
                     memory.view(), memory.recall("words", name), memory.search("words", 3)
@@ -277,7 +312,9 @@ def test_threads_of_several_memories_talk_and_compact(opened, root):
     assert failures == []
     assert all(memory.settle(60) for memory in memories)
     assert_all_there(memories[0], said)
-    assert memories[0]._store.total() == sum(len(ids) for turns in said.values() for ids in turns.values())
+    assert memories[0]._store.total() == sum(
+        len(ids) for turns in said.values() for ids in turns.values()
+    )
     assert len({memory.view() for memory in memories}) == 1
     assert sum(memory._compactor.owner for memory in memories) == 1
     assert_sound(memories[1])
@@ -291,11 +328,20 @@ def turn_of(ask, answer):
 
 
 def test_a_lock_held_by_a_process_that_hangs_is_said_in_time_and_costs_nothing(opened, root):
-    """Stopped in the middle of an append, it is neither dead nor at work. Its lock is waited for as long as in earnest."""
+    """Stopped in the middle of an append, it is neither dead nor at work.
+
+    Its lock is waited for as long as in earnest.
+    """
     memory = opened()
     memory.record([Entry(kind="user", text="before")])
     with children() as start:
-        stuck = start("memory = Memory.open(sys.argv[1], compact=False)\nwith memory._store.locked():\n    say('held')\n    time.sleep(100)", root)
+        stuck = start(
+            (
+                "memory = Memory.open(sys.argv[1], compact=False)\nwith "
+                "memory._store.locked():\n    say('held')\n    time.sleep(100)"
+            ),
+            root,
+        )
         assert stuck.hear() == "held"
         os.kill(stuck.process.pid, signal.SIGSTOP)
         capture = Capture(memory.capture_store(), session="s1")
@@ -315,14 +361,23 @@ def test_a_lock_held_by_a_process_that_hangs_is_said_in_time_and_costs_nothing(o
         capture.turn_ended(turn_of("ask 1", "answer 1"))
         thread.join()
         assert time.monotonic() - began < 5 + 4  # and the machine may be slow
-        assert any("another process has held it for 5 s" in text and "logged as soon as the lock is free" in text for text in memory.warnings)
+        assert any(
+            "another process has held it for 5 s" in text
+            and "logged as soon as the lock is free" in text
+            for text in memory.warnings
+        )
         assert len(refused) == 1
         assert "end it" in refused[0]
         assert "before" in memory.view()
         stuck.kill()
     capture.turn_started("ask 2")
     capture.turn_ended(turn_of("ask 1", "answer 1") + turn_of("ask 2", "answer 2"))
-    assert [entry.text for entry in memory.session_entries("s1")] == ["ask 1", "answer 1", "ask 2", "answer 2"]
+    assert [entry.text for entry in memory.session_entries("s1")] == [
+        "ask 1",
+        "answer 1",
+        "ask 2",
+        "answer 2",
+    ]
     assert_sound(memory)
 
 
@@ -371,7 +426,9 @@ def test_where_locks_do_nothing_others_lines_are_seen_all_the_same(opened, monke
 
 
 @pytest.mark.parametrize("number", [errno.EBADF, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS])
-def test_a_disk_without_locks_is_said_to_be_one_and_not_to_be_busy(opened, root, monkeypatch, number):
+def test_a_disk_without_locks_is_said_to_be_one_and_not_to_be_busy(
+    opened, root, monkeypatch, number
+):
     memory = opened()
     memory.record([Entry(kind="user", text="before")])
 
@@ -443,7 +500,12 @@ def test_the_room_of_notes_may_be_deleted_under_an_open_memory(opened, root):
     capture.turn_ended(turn_of("ask 1", "answer 1") + turn_of("ask 2", "answer 2"))
     shutil.rmtree(root / "capture")
     capture.shutdown()
-    assert [entry.text for entry in memory.session_entries("s1")] == ["ask 1", "answer 1", "ask 2", "answer 2"]
+    assert [entry.text for entry in memory.session_entries("s1")] == [
+        "ask 1",
+        "answer 1",
+        "ask 2",
+        "answer 2",
+    ]
 
 
 DERIVED = [
@@ -509,15 +571,21 @@ def test_many_processes_open_at_once_what_has_no_index_yet(opened, root, filled)
 
 
 def test_an_index_made_by_another_is_not_made_once_more(opened, monkeypatch):
-    """At the first start of several processes on a long log each would otherwise make it anew, one after the other."""
+    """At the first start of several processes on a long log each would otherwise make it anew, one
+    after the other.
+    """
     with monkeypatch.context() as patch:
-        patch.setattr(Store, "_follow_log", lambda _self: None)  # it is overtaken between opening the file and the lock
+        patch.setattr(
+            Store, "_follow_log", lambda _self: None
+        )  # it is overtaken between opening the file and the lock
         late = opened()
     first = opened()
     first.record([Entry(kind="user", text="y")])
     made = first._store.read(lambda index: index.generation())
     late.record([Entry(kind="user", text="z")])
-    assert {memory._store.read(lambda index: index.generation()) for memory in (first, late)} == {made}
+    assert {memory._store.read(lambda index: index.generation()) for memory in (first, late)} == {
+        made
+    }
 
 
 def test_check_finds_nothing_wrong_while_others_write_and_build(opened, root):
@@ -589,7 +657,9 @@ def test_a_forked_child_goes_on_with_the_memory_it_inherited(opened, root):
     memory = opened(settings=SMALL)
     log = [message.text for message in memory._store.messages(0, memory._store.total())]
     assert len(log) == len(set(log)) == total
-    assert [text for text in log if text.startswith("c")] == [f"c{n} {turn} {k}" for n in range(12) for turn in range(5) for k in range(3)]
+    assert [text for text in log if text.startswith("c")] == [
+        f"c{n} {turn} {k}" for n in range(12) for turn in range(5) for k in range(3)
+    ]
     for name in ("t0", "t1"):
         turns = [int(text.split()[1]) for text in log if text.startswith(name)]
         assert turns == sorted(turns)
@@ -642,8 +712,19 @@ def test_a_memory_cloned_while_it_is_in_use_goes_its_own_way(opened, root, tmp_p
     for one in (memory, clone):
         assert one.settle(20)
         assert_sound(one)
-    assert [entry.text for entry in memory.session_entries("s1")] == ["before", "yes", "open when it was cloned", "done"]
-    assert [entry.text for entry in clone.session_entries("s1")] == ["before", "yes", "open when it was cloned", "only in the clone", "fine"]
+    assert [entry.text for entry in memory.session_entries("s1")] == [
+        "before",
+        "yes",
+        "open when it was cloned",
+        "done",
+    ]
+    assert [entry.text for entry in clone.session_entries("s1")] == [
+        "before",
+        "yes",
+        "open when it was cloned",
+        "only in the clone",
+        "fine",
+    ]
 
 
 ENDS_AT_ONCE = """
@@ -671,4 +752,6 @@ def test_an_interpreter_that_ends_at_once_has_everything_on_disk_and_no_complain
             assert one.rest(30) == ["said"]
             assert one.errors() == ""
     with Memory.open(root, compact=False) as memory:
-        assert [message.text.split(" and")[0] for message in memory._store.messages(0, 9)] == [f"turn {turn}" for turn in range(6)]
+        assert [message.text.split(" and")[0] for message in memory._store.messages(0, 9)] == [
+            f"turn {turn}" for turn in range(6)
+        ]

@@ -1,4 +1,7 @@
-"""What a model is told: constant and short where a cache must hold it, and nothing in it that could be taken for a line."""
+"""What a model is told.
+
+Constant and short where a cache must hold it, and nothing in it that could be taken for a line.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ def test_requests_with_the_same_context_begin_alike_whatever_the_task():
 
 def test_a_request_has_the_texts_whole_in_frames_and_the_task_last():
     asked = request("before", "", ("first {half}", "second\nhalf"), 512)
-    assert re.findall(r"<source-text>\n(.*?)\n</source-text>", asked, re.DOTALL) == ["first {half}", "second\nhalf"]
+    assert re.findall(r"<source-text>\n(.*?)\n</source-text>", asked, re.DOTALL) == [
+        "first {half}",
+        "second\nhalf",
+    ]
     assert re.findall(r"<context-lines>\n(.*?)\n</context-lines>", asked, re.DOTALL) == ["before"]
     assert asked.rindex("</source-text>") < asked.index("Write the one line")
     assert {f"<{name}>" for name in FRAMES} <= set(re.findall(r"<[a-z-]+>", asked))

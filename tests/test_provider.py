@@ -63,7 +63,11 @@ class FakeMemory:
         return f"date of {id}"
 
     def search(self, query, limit=20, *, newest=False):
-        return [] if query == "nothing" else [SimpleNamespace(line=f"3+1|user: {query}/{limit}/{newest}")]
+        return (
+            []
+            if query == "nothing"
+            else [SimpleNamespace(line=f"3+1|user: {query}/{limit}/{newest}")]
+        )
 
     def list_shown(self, session, messages):
         self.shown.list_shown(session, messages)
@@ -99,14 +103,19 @@ class FakeCapture:
 
 @pytest.fixture
 def provider_class(monkeypatch):
-    """Our provider on a stand-in for the host's base class; the real ones are walked in the host tests."""
+    """Our provider on a stand-in for the host's base class.
+
+    The real ones are walked in the host tests.
+    """
     FakeMemory.opened, FakeMemory.failing = [], None
     base = types.ModuleType("agent.memory_provider")
     base.MemoryProvider = type("MemoryProvider", (), {})
     monkeypatch.setitem(sys.modules, "agent", types.ModuleType("agent"))
     monkeypatch.setitem(sys.modules, "agent.memory_provider", base)
     monkeypatch.setattr("optchat.memory.Memory.open", FakeMemory.open)
-    monkeypatch.setattr(Session, "capture", lambda self: self.__dict__.setdefault("fake", FakeCapture()))
+    monkeypatch.setattr(
+        Session, "capture", lambda self: self.__dict__.setdefault("fake", FakeCapture())
+    )
     monkeypatch.delitem(sys.modules, "optchat.hermes.provider", raising=False)
     from optchat.hermes.provider import OptchatProvider
 
@@ -157,7 +166,9 @@ def test_register_gives_a_provider_and_names_the_task_where_it_can(provider_clas
 
     assert older.provider.name == "optchat"
     assert newer.task[0] == "optchat_compact"
-    assert newer.task[3]["timeout"] >= 120, "a view of the memory is long to read for a model on the user's own machine"
+    assert newer.task[3]["timeout"] >= 120, (
+        "a view of the memory is long to read for a model on the user's own machine"
+    )
     assert newer.hook == ("pre_llm_call", lists.turn_begins)
     assert older.provider is not newer.provider
 
@@ -169,7 +180,9 @@ def test_the_older_host_is_listened_to_once(provider_class, monkeypatch):
     plugins = types.ModuleType("hermes_cli.plugins")
     plugins.get_plugin_manager = lambda: manager
     plugins.PluginManifest = lambda name: name
-    plugins.PluginContext = lambda _manifest, manager: SimpleNamespace(register_hook=lambda name, callback: manager._hooks.setdefault(name, []).append(callback))
+    plugins.PluginContext = lambda _manifest, manager: SimpleNamespace(
+        register_hook=lambda name, callback: manager._hooks.setdefault(name, []).append(callback)
+    )
     monkeypatch.setitem(sys.modules, "hermes_cli", types.ModuleType("hermes_cli"))
     monkeypatch.setitem(sys.modules, "hermes_cli.plugins", plugins)
     for _agent in range(3):
@@ -187,7 +200,9 @@ def test_the_public_names_load_when_asked_for_and_no_others_do():
         _ = optchat.nonsense
 
 
-def test_a_missing_package_makes_it_unavailable_and_is_said_once(provider_class, monkeypatch, caplog):
+def test_a_missing_package_makes_it_unavailable_and_is_said_once(
+    provider_class, monkeypatch, caplog
+):
     monkeypatch.setattr(dependencies, "missing", lambda: ["orjson"])
 
     assert [provider_class().is_available() for _ in range(3)] == [False] * 3
@@ -199,7 +214,11 @@ def test_nothing_is_opened_before_a_session(provider_class):
     provider = provider_class()
 
     assert provider.is_available()
-    assert {schema["name"] for schema in provider.get_tool_schemas()} == {"optchat_zoom", "optchat_date", "optchat_search"}
+    assert {schema["name"] for schema in provider.get_tool_schemas()} == {
+        "optchat_zoom",
+        "optchat_date",
+        "optchat_search",
+    }
     assert provider.prefetch("x") == provider.system_prompt_block() == ""
     assert provider.backup_paths() == []
     assert provider.identity_signature() == {}
@@ -234,15 +253,32 @@ def test_each_hook_reaches_the_capture(begin):
     provider = begin()
 
     provider.on_turn_start(1, "hello", author_name="Ann", model="m")
-    provider.sync_turn("hello", "hi", session_id="s1", messages=[{"role": "user", "content": "hello"}], turn_author={"id": "7", "name": "Ann"})
-    provider.on_session_switch("s2", parent_session_id="s1", reset=True, reason="new_session", something_newer=1)
+    provider.sync_turn(
+        "hello",
+        "hi",
+        session_id="s1",
+        messages=[{"role": "user", "content": "hello"}],
+        turn_author={"id": "7", "name": "Ann"},
+    )
+    provider.on_session_switch(
+        "s2", parent_session_id="s1", reset=True, reason="new_session", something_newer=1
+    )
     provider.on_session_end([])
 
     calls = provider._session.capture().calls
-    assert [call[0] for call in calls] == ["initialized", "turn_started", "turn_ended", "switched", "ended"]
+    assert [call[0] for call in calls] == [
+        "initialized",
+        "turn_started",
+        "turn_ended",
+        "switched",
+        "ended",
+    ]
     assert calls[1][1:] == (("hello",), {"author": "Ann", "length": 0, "last": None})
     assert calls[2][1:] == (([{"role": "user", "content": "hello"}], "hello"), {"author": "Ann"})
-    assert calls[3][1:] == (("s2",), {"parent": "s1", "reset": True, "rewound": False, "reason": "new_session"})
+    assert calls[3][1:] == (
+        ("s2",),
+        {"parent": "s1", "reset": True, "rewound": False, "reason": "new_session"},
+    )
 
 
 def test_what_is_recalled_is_of_the_session_the_agent_is_in(begin):
@@ -255,7 +291,18 @@ def test_what_is_recalled_is_of_the_session_the_agent_is_in(begin):
     assert "in other" in provider.prefetch("q", session_id="other")
 
 
-@pytest.mark.parametrize(("content", "words"), [([{"type": "text", "text": "hello"}, {"type": "input_text", "text": "there"}], "hello\nthere"), (None, ""), ({}, ""), (7, "7")])
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (
+            [{"type": "text", "text": "hello"}, {"type": "input_text", "text": "there"}],
+            "hello\nthere",
+        ),
+        (None, ""),
+        ({}, ""),
+        (7, "7"),
+    ],
+)
 def test_what_a_host_says_may_be_of_the_shape_of_any_content(begin, content, words):
     provider = begin()
     provider.on_turn_start(1, content)
@@ -297,11 +344,22 @@ def test_what_stands_in_front_of_the_model_is_followed(begin):
     provider.on_session_switch("s2", parent_session_id="s1", reason="branch")
     provider.on_session_switch("s3", parent_session_id="s2", reason="compression")
 
-    assert memory.shown.calls == [("list_shown", ("s1", messages), {}), ("branched", ("s1", "s2"), {})]
+    assert memory.shown.calls == [
+        ("list_shown", ("s1", messages), {}),
+        ("branched", ("s1", "s2"), {}),
+    ]
     assert memory.switches == [("compressed", "s1", "s1"), ("compressed", "s2", "s3")]
 
 
-@pytest.mark.parametrize("odd", [{}, {"session_id": 7, "conversation_history": []}, {"session_id": "s1", "conversation_history": "text"}, {"session_id": "s1", "conversation_history": [None, {}, 7]}])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {},
+        {"session_id": 7, "conversation_history": []},
+        {"session_id": "s1", "conversation_history": "text"},
+        {"session_id": "s1", "conversation_history": [None, {}, 7]},
+    ],
+)
 def test_an_odd_list_at_a_turns_start_is_no_trouble(begin, odd):
     provider = begin()
     lists.turn_begins(**odd)
@@ -350,12 +408,23 @@ def test_the_compressor_gets_the_lines_of_what_has_come_since_the_last_compressi
     memory.total = 90
     provider.on_pre_compress([])
 
-    assert [(first, end, session) for first, end, _, session in memory.asked] == [(0, 40, "s1"), (40, 90, "s1")]
+    assert [(first, end, session) for first, end, _, session in memory.asked] == [
+        (0, 40, "s1"),
+        (40, 90, "s1"),
+    ]
     assert memory.asked[0][2] + len(text) - len("0+1|lines") == 6_000
     assert captured(provider)[:2] == ["initialized", "list_seen"]
 
 
-@pytest.mark.parametrize("options", [{"platform": "cron"}, {"platform": "subagent"}, {"agent_context": "cron"}, {"agent_context": "flush"}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"platform": "cron"},
+        {"platform": "subagent"},
+        {"agent_context": "cron"},
+        {"agent_context": "flush"},
+    ],
+)
 def test_programs_may_look_and_leave_nothing_behind(begin, options):
     provider = begin(**options)
 
@@ -396,15 +465,24 @@ def test_the_system_prompt_is_the_same_bytes_whatever_has_happened(begin):
     provider.prefetch("q")
     provider.on_session_switch("s2")
 
-    assert provider.system_prompt_block() == begin("s9", platform="telegram").system_prompt_block() == first == wording.BLOCKS["hybrid"]
+    assert (
+        provider.system_prompt_block()
+        == begin("s9", platform="telegram").system_prompt_block()
+        == first
+        == wording.BLOCKS["hybrid"]
+    )
 
 
-def test_recall_status_counts_the_lines_of_the_last_prefetch_where_the_host_knows_the_word(begin, monkeypatch):
+def test_recall_status_counts_the_lines_of_the_last_prefetch_where_the_host_knows_the_word(
+    begin, monkeypatch
+):
     provider = begin()
     provider.prefetch("q")
     assert provider.recall_status() is None
 
-    monkeypatch.setattr(sys.modules["agent.memory_provider"], "RecallStatus", lambda **facts: facts, raising=False)
+    monkeypatch.setattr(
+        sys.modules["agent.memory_provider"], "RecallStatus", lambda **facts: facts, raising=False
+    )
     assert provider.recall_status() == {"provider_label": "optchat", "count": 2}
 
     FakeMemory.failing = StoreError("gone")
@@ -462,7 +540,9 @@ def test_a_failing_callback_of_the_host_is_no_failure_of_ours(begin):
 
 
 @pytest.mark.parametrize("platform", ["cli", "cron"])
-def test_a_memory_that_could_not_be_opened_is_opened_at_the_next_call_and_said_to_work(begin, platform):
+def test_a_memory_that_could_not_be_opened_is_opened_at_the_next_call_and_said_to_work(
+    begin, platform
+):
     told = []
     FakeMemory.failing = StoreError("cannot lock")
     provider = begin(platform=platform, warning_callback=told.append)
@@ -487,7 +567,9 @@ def test_a_memory_that_is_opened_only_by_a_turn_s_end_is_said_to_work(begin):
 
 
 def test_a_memory_that_hangs_holds_up_no_turn_and_no_exit(begin, monkeypatch):
-    monkeypatch.setattr(hooks, "_within", lambda seconds, *rest, within=hooks._within: within(seconds / 20, *rest))
+    monkeypatch.setattr(
+        hooks, "_within", lambda seconds, *rest, within=hooks._within: within(seconds / 20, *rest)
+    )
     told = []
     provider = begin(warning_callback=told.append)
     answers = threading.Event()
@@ -531,7 +613,10 @@ def test_how_it_comes_out_when_nobody_waits_any_more_is_told_all_the_same(caplog
 
     slow = Slow()
     slow.troubles.tell_through(told.append)
-    ended, slow.troubles.ended_late = slow.troubles.ended_late, lambda *how: (ended(*how), over.set())
+    ended, slow.troubles.ended_late = (
+        slow.troubles.ended_late,
+        lambda *how: (ended(*how), over.set()),
+    )
     assert slow.remember() is None
     assert ["has not answered" in line for line in told] == [True]
     gate.set()
@@ -672,7 +757,9 @@ def test_the_package_imported_under_two_names_writes_one_log(tmp_path):
     from optchat import Entry, Memory
 
     place = Path(optchat.__file__).parent
-    spec = importlib.util.spec_from_file_location("another_name", place / "__init__.py", submodule_search_locations=[str(place)])
+    spec = importlib.util.spec_from_file_location(
+        "another_name", place / "__init__.py", submodule_search_locations=[str(place)]
+    )
     twin = importlib.util.module_from_spec(spec)
     sys.modules["another_name"] = twin
     try:
@@ -704,7 +791,9 @@ def test_the_package_imported_under_two_names_writes_one_log(tmp_path):
     ],
 )
 def test_arguments_are_taken_in_every_form_models_send_them(tmp_path, arguments, asked):
-    assert json.loads(tools.call(FakeMemory(tmp_path, False), "optchat_zoom", arguments)) == {"text": asked}
+    assert json.loads(tools.call(FakeMemory(tmp_path, False), "optchat_zoom", arguments)) == {
+        "text": asked
+    }
 
 
 @pytest.mark.parametrize("name", ["optchat_zoom", "optchat_date", "optchat_none"])
@@ -734,7 +823,9 @@ def test_a_wrong_address_is_answered_with_what_to_use_instead(tmp_path):
     ],
 )
 def test_a_search_is_answered_with_lines_that_can_be_opened(tmp_path, arguments, text):
-    assert json.loads(tools.call(FakeMemory(tmp_path, False), "optchat_search", arguments)) == {"text": text}
+    assert json.loads(tools.call(FakeMemory(tmp_path, False), "optchat_search", arguments)) == {
+        "text": text
+    }
 
 
 @pytest.mark.parametrize("arguments", [{}, {"query": " "}, {"query": None}])
@@ -746,10 +837,17 @@ def test_a_search_for_nothing_is_answered_with_a_call_that_works(tmp_path, argum
 
 
 def test_the_search_tool_is_offered_where_it_is_set(begin, tmp_path):
-    assert {schema["name"] for schema in begin().get_tool_schemas()} == {"optchat_zoom", "optchat_date"}
+    assert {schema["name"] for schema in begin().get_tool_schemas()} == {
+        "optchat_zoom",
+        "optchat_date",
+    }
     (tmp_path / "optchat").mkdir()
     (tmp_path / "optchat" / "config.json").write_text('{"search_tool": true}')
-    assert {schema["name"] for schema in begin().get_tool_schemas()} == {"optchat_zoom", "optchat_date", "optchat_search"}
+    assert {schema["name"] for schema in begin().get_tool_schemas()} == {
+        "optchat_zoom",
+        "optchat_date",
+        "optchat_search",
+    }
 
 
 def test_an_answer_can_be_sent_whatever_is_in_it():

@@ -13,7 +13,9 @@ from optchat.core.rank import LIFT, Candidate, Clue, rank, shortlist, singles_ou
 PATIENT = settings(deadline=None)
 CLUES = st.lists(
     st.builds(
-        lambda worth, ids: Clue(worth, sorted(ids, reverse=True)), st.floats(0.01, 20), st.sets(st.integers(0, 399), max_size=30)
+        lambda worth, ids: Clue(worth, sorted(ids, reverse=True)),
+        st.floats(0.01, 20),
+        st.sets(st.integers(0, 399), max_size=30),
     ),
     max_size=6,
 )
@@ -65,12 +67,16 @@ def test_a_text_repeated_a_thousand_times_does_not_fill_the_shortlist():
 
 
 def test_what_holds_more_comes_first_and_of_equals_the_newest():
-    found = rank([candidate(1, a=1), candidate(20, a=1, b=1), candidate(40, a=1)], {"a": 1.0, "b": 2.0}, 100)
+    found = rank(
+        [candidate(1, a=1), candidate(20, a=1, b=1), candidate(40, a=1)], {"a": 1.0, "b": 2.0}, 100
+    )
     assert list(found) == [20, 40, 1]
 
 
 def test_a_short_message_comes_before_a_long_one_and_a_repeated_word_counts_a_little():
-    found = rank([candidate(1, a=1, chars=900), candidate(20, a=1), candidate(40, a=3)], {"a": 1.0}, 100)
+    found = rank(
+        [candidate(1, a=1, chars=900), candidate(20, a=1), candidate(40, a=3)], {"a": 1.0}, 100
+    )
     assert list(found) == [40, 20, 1]
     assert found[40] < 3 * found[20]
 
@@ -84,23 +90,35 @@ def test_a_neighbour_is_lifted_by_words_it_lacks_and_not_by_those_it_has():
 
 
 def test_an_answer_beside_the_question_is_found():
-    found = rank([candidate(10, a=1, b=1), candidate(11), candidate(300, b=1)], {"a": 3.0, "b": 1.0}, 100)
+    found = rank(
+        [candidate(10, a=1, b=1), candidate(11), candidate(300, b=1)], {"a": 3.0, "b": 1.0}, 100
+    )
     assert list(found) == [10, 11, 300]
 
 
 def test_neighbours_of_another_session_are_strangers():
-    found = rank([candidate(10, a=1), candidate(11, session="other"), candidate(12)], {"a": 1.0}, 100)
+    found = rank(
+        [candidate(10, a=1), candidate(11, session="other"), candidate(12)], {"a": 1.0}, 100
+    )
     assert found[11] == 0 < found[12]
 
 
 def test_the_users_words_come_before_the_agents_and_those_before_tool_output():
     kinds = ["echo", "user", "tool", "talk"]
-    found = rank([candidate(20 * k, kind=kind, a=1) for k, kind in enumerate(kinds)], {"a": 1.0}, 100)
+    found = rank(
+        [candidate(20 * k, kind=kind, a=1) for k, kind in enumerate(kinds)], {"a": 1.0}, 100
+    )
     assert [kinds[id_ // 20] for id_ in found] == ["user", "talk", "tool", "echo"]
 
 
 def test_repeats_of_one_text_are_ranked_once():
-    assert list(rank([candidate(1, a=1, same="x"), candidate(20, a=1, same="x"), candidate(40, a=1)], {"a": 1.0}, 100)) == [40, 20]
+    assert list(
+        rank(
+            [candidate(1, a=1, same="x"), candidate(20, a=1, same="x"), candidate(40, a=1)],
+            {"a": 1.0},
+            100,
+        )
+    ) == [40, 20]
 
 
 def test_a_question_points_at_few_or_at_none():

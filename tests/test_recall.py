@@ -19,13 +19,62 @@ from optchat.memory import Memory
 from optchat.recall import shown
 from optchat.recall.shown import HOST_FRAME_CHARS, standing_in
 
-PATIENT = settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-WORDS = ["booking", "import", "invoice", "deadline", "retry", "release", "migration", "harbour", "garden", "violin", "painter", "winter", "kitchen", "journey", "lantern", "bridge"]
+PATIENT = settings(
+    deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+WORDS = [
+    "booking",
+    "import",
+    "invoice",
+    "deadline",
+    "retry",
+    "release",
+    "migration",
+    "harbour",
+    "garden",
+    "violin",
+    "painter",
+    "winter",
+    "kitchen",
+    "journey",
+    "lantern",
+    "bridge",
+]
 HEAD = VIEW_HEAD.partition("\n")[0]
 QUERIES = st.one_of(
     st.text(max_size=60),
-    st.lists(st.sampled_from([*WORDS, *model.HOSTILE, "AND", "NOT", "NEAR(", '"', "*", "^", "😀", "红色按钮", "0+1|", "-"]), max_size=12).map(" ".join),
-    st.sampled_from(["", " ", "\n", "😀" * 50, '"' * 99, "garden " * 15_000, "x" * 100_000, "\x00", "a" * 3 + "*"]),
+    st.lists(
+        st.sampled_from(
+            [
+                *WORDS,
+                *model.HOSTILE,
+                "AND",
+                "NOT",
+                "NEAR(",
+                '"',
+                "*",
+                "^",
+                "😀",
+                "红色按钮",
+                "0+1|",
+                "-",
+            ]
+        ),
+        max_size=12,
+    ).map(" ".join),
+    st.sampled_from(
+        [
+            "",
+            " ",
+            "\n",
+            "😀" * 50,
+            '"' * 99,
+            "garden " * 15_000,
+            "x" * 100_000,
+            "\x00",
+            "a" * 3 + "*",
+        ]
+    ),
 )
 
 
@@ -34,7 +83,12 @@ def filler(count, start=0, **fields):
     dice = model.random.Random(start)
     fields = {"session": "old"} | fields
     return [
-        Entry(kind="user" if k % 2 else "talk", text=f"note {start + k}: " + " ".join(dice.choice(WORDS) + str(dice.randrange(300)) for _ in range(12)), **fields)
+        Entry(
+            kind="user" if k % 2 else "talk",
+            text=f"note {start + k}: "
+            + " ".join(dice.choice(WORDS) + str(dice.randrange(300)) for _ in range(12)),
+            **fields,
+        )
         for k in range(count)
     ]
 
@@ -76,20 +130,45 @@ def checked(memory, text, budget):
 
 @pytest.fixture(scope="module")
 def long_memory(tmp_path_factory):
-    """Some hundred messages, all built and searchable, with a few among them that a question can mean."""
-    with Memory.open(tmp_path_factory.mktemp("recall") / "memory", Settings(), compact=False) as memory:
+    """Some hundred messages, all built and searchable, with a few among them that a question can
+    mean.
+    """
+    with Memory.open(
+        tmp_path_factory.mktemp("recall") / "memory", Settings(), compact=False
+    ) as memory:
         filled(
             memory,
             *filler(40),
-            Entry(kind="user", text="The new accountant is called Ottoline Fernsby.", session="old", date="2025-11-04T10:00:00+01:00"),
-            Entry(kind="talk", text="I will write that down.", session="old", date="2025-11-04T10:00:05+01:00"),
+            Entry(
+                kind="user",
+                text="The new accountant is called Ottoline Fernsby.",
+                session="old",
+                date="2025-11-04T10:00:00+01:00",
+            ),
+            Entry(
+                kind="talk",
+                text="I will write that down.",
+                session="old",
+                date="2025-11-04T10:00:05+01:00",
+            ),
             *filler(40, 100),
             Entry(kind="user", text="我们决定把发票导入的重试次数改成五次", session="old"),
             *filler(40, 200),
-            Entry(kind="tool", text='read_file: {"path": "optchat/core/view.py", "limit": 40}', session="old", tool="read_file"),
+            Entry(
+                kind="tool",
+                text='read_file: {"path": "optchat/core/view.py", "limit": 40}',
+                session="old",
+                tool="read_file",
+            ),
             Entry(kind="echo", text="the fold\n" * 900, session="old", tool="read_file"),
             *filler(40, 300),
-            Entry(kind="echo", text="line of a log\n" * 700 + "FATAL: disk quota exceeded on host lemur-7\n" + "line of a log\n" * 700, session="old"),
+            Entry(
+                kind="echo",
+                text="line of a log\n" * 700
+                + "FATAL: disk quota exceeded on host lemur-7\n"
+                + "line of a log\n" * 700,
+                session="old",
+            ),
             Entry(kind="talk", text="請求書の締め切りは木曜日に延期されました", session="old"),
             Entry(kind="user", text="송장 마감일을 다음 주로 미뤘어요", session="old"),
             *filler(400, 400),
@@ -135,14 +214,30 @@ def test_of_a_long_message_the_part_that_matters_is_shown_and_what_is_cut_is_mar
     assert len(line) < 1_100
 
 
-@pytest.mark.parametrize("query", ["", "  ", "note", "What about the note?", "the of and", "😀", '"*"', "zzyzx quux", "what did we say?"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "  ",
+        "note",
+        "What about the note?",
+        "the of and",
+        "😀",
+        '"*"',
+        "zzyzx quux",
+        "what did we say?",
+    ],
+)
 def test_a_weak_match_or_none_leaves_the_plain_view(long_memory, query):
     assert long_memory.recall(query) == long_memory.view()
 
 
 def test_one_word_that_many_messages_share_is_no_match(opened):
     memory = opened()
-    filled(memory, *(Entry(kind="user", text=f"the deploy number {k} {WORDS[k % 16]}") for k in range(500)))
+    filled(
+        memory,
+        *(Entry(kind="user", text=f"the deploy number {k} {WORDS[k % 16]}") for k in range(500)),
+    )
     assert memory.recall("what about the deploy?") == memory.view()
     assert memory.recall("was it 37?") != memory.view()
 
@@ -161,16 +256,32 @@ def test_whatever_is_asked_the_view_keeps_its_laws(long_memory, query):
 
 @PATIENT
 @given(
-    texts=st.lists(st.one_of(st.sampled_from(WORDS), st.sampled_from(model.HOSTILE), st.text(max_size=30)), min_size=1, max_size=60),
+    texts=st.lists(
+        st.one_of(st.sampled_from(WORDS), st.sampled_from(model.HOSTILE), st.text(max_size=30)),
+        min_size=1,
+        max_size=60,
+    ),
     long=st.integers(0, 30),
     settled=st.booleans(),
     budget=st.sampled_from([2_000, 2_500, 16_000]),
     query=QUERIES,
 )
-def test_whatever_was_said_and_is_asked_the_view_keeps_its_laws(tmp_path_factory, texts, long, settled, budget, query):
+def test_whatever_was_said_and_is_asked_the_view_keeps_its_laws(
+    tmp_path_factory, texts, long, settled, budget, query
+):
     dice = model.random.Random(long)
-    with Memory.open(tmp_path_factory.mktemp("laws") / "memory", Settings(view_budget_chars=budget), compact=False) as memory:
-        entries = [Entry(kind=dice.choice(["user", "talk", "echo"]), text=f"{text} {' '.join(dice.choices(texts, k=long))}") for text in texts]
+    with Memory.open(
+        tmp_path_factory.mktemp("laws") / "memory",
+        Settings(view_budget_chars=budget),
+        compact=False,
+    ) as memory:
+        entries = [
+            Entry(
+                kind=dice.choice(["user", "talk", "echo"]),
+                text=f"{text} {' '.join(dice.choices(texts, k=long))}",
+            )
+            for text in texts
+        ]
         memory.record(entries)
         if settled:
             assert memory.settle(60)
@@ -181,12 +292,32 @@ def test_whatever_was_said_and_is_asked_the_view_keeps_its_laws(tmp_path_factory
 
 def test_a_repeated_text_is_shown_once(opened):
     memory = opened()
-    filled(memory, *(entry for k in range(60) for entry in (*filler(6, 10 * k), Entry(kind="echo", text="retry of invoice export failed"))), *filler(300, 900))
+    filled(
+        memory,
+        *(
+            entry
+            for k in range(60)
+            for entry in (
+                *filler(6, 10 * k),
+                Entry(kind="echo", text="retry of invoice export failed"),
+            )
+        ),
+        *filler(300, 900),
+    )
     text = memory.recall("invoice export retry")
-    assert sum("retry of invoice export failed" in row for row in text.split("\n") if row.startswith("  ")) == 1
+    assert (
+        sum(
+            "retry of invoice export failed" in row
+            for row in text.split("\n")
+            if row.startswith("  ")
+        )
+        == 1
+    )
 
 
-def test_messages_not_searchable_yet_and_a_broken_index_leave_the_plain_view(opened, root, monkeypatch):
+def test_messages_not_searchable_yet_and_a_broken_index_leave_the_plain_view(
+    opened, root, monkeypatch
+):
     memory = opened()
     filled(memory, Entry(kind="user", text="The accountant is called Ottoline."), *filler(400))
     assert indented(memory.recall("Ottoline"))
@@ -229,7 +360,9 @@ def wrapped(block):
 
 
 class Host:
-    """Keeps every block it is given with its turn, as the hosts do, and shows its list after each turn."""
+    """Keeps every block it is given with its turn, as the hosts do, and shows its list after each
+    turn.
+    """
 
     def __init__(self, memory, session="here", *, told=True):
         """``told``: its list is seen as a turn begins, and not only after it."""
@@ -239,41 +372,74 @@ class Host:
         self.messages = []
 
     def turn(self, text, *, loses=False):
-        block = self.memory.recall(text, self.session, standing_in(self.messages) if self.told else None)
+        block = self.memory.recall(
+            text, self.session, standing_in(self.messages) if self.told else None
+        )
         message = {"role": "user", "content": text}
         if block and not loses:
             message["api_content"] = text + wrapped(block)
         self.messages += [message, {"role": "assistant", "content": "all right"}]
         self.memory.list_shown(self.session, self.messages)
-        self.memory.record([Entry(kind="user", text=text, session=self.session), Entry(kind="talk", text="all right", session=self.session)])
+        self.memory.record(
+            [
+                Entry(kind="user", text=text, session=self.session),
+                Entry(kind="talk", text="all right", session=self.session),
+            ]
+        )
         self.memory.settle(2 if self.memory.settings.summarizer == "model" else 60)
         return block
 
     def memory_chars(self):
         """The host's frames and the line breaks before them included."""
-        return sum(len(message["api_content"]) - len(message["content"]) for message in self.messages if "api_content" in message)
+        return sum(
+            len(message["api_content"]) - len(message["content"])
+            for message in self.messages
+            if "api_content" in message
+        )
 
     def compress(self, keeps_head, tail):
-        """Sum the list up but for its head, if it is the first time, and so many turns of its tail."""
+        """Sum the list up but for its head, if it is the first time, and so many turns of
+        its tail.
+        """
         self.memory.compressed(self.session, self.session)
-        summary = {"role": "user", "content": "[CONTEXT COMPACTION — REFERENCE ONLY] …", "_compressed_summary": True}
+        summary = {
+            "role": "user",
+            "content": "[CONTEXT COMPACTION — REFERENCE ONLY] …",
+            "_compressed_summary": True,
+        }
         head = self.messages[:2] if keeps_head else []
         rest = self.messages[len(head) :]
-        self.messages = [*head, summary, {"role": "assistant", "content": "…"}, *rest[len(rest) - 2 * tail :]]
+        self.messages = [
+            *head,
+            summary,
+            {"role": "assistant", "content": "…"},
+            *rest[len(rest) - 2 * tail :],
+        ]
 
     def tiles(self):
         """The unindented lines of all blocks in front of the model, in the order of the log."""
         blocks = [message["api_content"] for message in self.messages if "api_content" in message]
         found = [re.findall(r"^(\d+)\+(\d+)\|(.*)$", block, re.MULTILINE) for block in blocks]
-        return sorted((int(first), int(first) + int(count), text) for block in found for first, count, text in block)
+        return sorted(
+            (int(first), int(first) + int(count), text)
+            for block in found
+            for first, count, text in block
+        )
 
 
 def told_twice(tiles):
-    return [(one, other) for one, other in pairwise(tiles) if other[0] < one[1] and UNBUILT not in (one[2], other[2])]
+    return [
+        (one, other)
+        for one, other in pairwise(tiles)
+        if other[0] < one[1] and UNBUILT not in (one[2], other[2])
+    ]
 
 
 def rows(block):
-    """The first messages of the lines of a later block: those that were searched for, then those that are new."""
+    """The first messages of the lines of a later block.
+
+    Those that were searched for, then those that are new.
+    """
     assert block.startswith(shown.HEAD)
     assert block.endswith("\n</chat>")
     new, found = model.shown_lines(block)
@@ -288,7 +454,11 @@ def host(opened):
         *filler(60),
         Entry(kind="user", text="The new accountant is called Ottoline Fernsby.", session="old"),
         *filler(60, 100),
-        Entry(kind="user", text="The boat lies in the harbour of Trondheim under the name Windbraut.", session="old"),
+        Entry(
+            kind="user",
+            text="The boat lies in the harbour of Trondheim under the name Windbraut.",
+            session="old",
+        ),
         *filler(500, 200),
     )
     return Host(memory)
@@ -332,7 +502,9 @@ def test_a_new_process_goes_on_where_the_old_one_stopped(host, opened, root):
 
 def test_news_is_what_others_have_said_and_nothing_of_ones_own(host):
     host.turn("good morning")
-    first = host.memory.record([Entry(kind="user", text="the release moved to Friday", session="there")])[0]
+    first = host.memory.record(
+        [Entry(kind="user", text="the release moved to Friday", session="there")]
+    )[0]
     host.memory.settle(60)
     block = host.turn("go on")
     assert rows(block) == [first]
@@ -368,7 +540,9 @@ def test_beside_a_view_that_a_compression_kept_only_what_is_missing_comes(host):
     block = host.turn("go on")
 
     assert block.startswith(shown.HEAD)
-    assert model.tiles([(first - own, end - own) for first, end, _ in model.shown_lines(block)[0]], said - own)
+    assert model.tiles(
+        [(first - own, end - own) for first, end, _ in model.shown_lines(block)[0]], said - own
+    )
     assert host.turn("go on") == ""
 
 
@@ -388,7 +562,9 @@ def test_what_a_branch_began_with_is_not_news(host):
     host.memory.shown.branched("here", "branch")
     host.session = "branch"
     assert host.turn("go on") == ""
-    other = host.memory.record([Entry(kind="user", text="the release moved to Friday", session="here")])[0]
+    other = host.memory.record(
+        [Entry(kind="user", text="the release moved to Friday", session="here")]
+    )[0]
     host.memory.settle(60)
     assert rows(host.turn("go on")) == [other]
 
@@ -396,7 +572,12 @@ def test_what_a_branch_began_with_is_not_news(host):
 def test_what_was_said_a_moment_ago_is_shown_in_its_own_words(opened):
     memory = opened()
     filled(memory, *filler(600))
-    memory.record([Entry(kind="user", text="the code word is Quorvex", session="there"), Entry(kind="talk", text="x" * 3_000, session="there")])
+    memory.record(
+        [
+            Entry(kind="user", text="the code word is Quorvex", session="there"),
+            Entry(kind="talk", text="x" * 3_000, session="there"),
+        ]
+    )
     host = Host(memory)
 
     first = host.turn("good morning")
@@ -405,7 +586,9 @@ def test_what_was_said_a_moment_ago_is_shown_in_its_own_words(opened):
     assert f"\n601+1|{UNBUILT}\n" in first
     assert rows(host.turn("go on")) == [601], "its line is there now"
     memory.record([Entry(kind="user", text="and now it is Windbraut", session="there")])
-    assert "\n606+1|user: and now it is Windbraut\n" in memory.recall("go on", "here", standing_in(host.messages))
+    assert "\n606+1|user: and now it is Windbraut\n" in memory.recall(
+        "go on", "here", standing_in(host.messages)
+    )
 
 
 def test_what_has_no_line_yet_is_named_once(opened):
@@ -423,16 +606,30 @@ def test_what_has_no_line_yet_is_named_once(opened):
 @PATIENT
 @given(st.data())
 def test_in_any_life_the_past_is_told_once_and_within_the_limit(tmp_path_factory, data):
-    """Compressions that keep a head or a tail, undone turns, lost blocks, other sessions, new processes, lists seen late or not."""
+    """Compressions that keep a head or a tail, undone turns, lost blocks, other sessions, new
+    processes, lists seen late or not.
+    """
     budget = data.draw(st.sampled_from([2_000, 4_000, 16_000]))
     root = tmp_path_factory.mktemp("life")
     memory = Memory.open(root, Settings(view_budget_chars=budget), compact=False)
     filled(memory, *filler(data.draw(st.sampled_from([3, 60, 400]))))
     host = Host(memory, told=data.draw(st.booleans()))
     compressed = False
-    for step in data.draw(st.lists(st.sampled_from(["turn", "turn", "turn", "loses", "others", "compress", "undo", "reopen"]), max_size=16)):
+    for step in data.draw(
+        st.lists(
+            st.sampled_from(
+                ["turn", "turn", "turn", "loses", "others", "compress", "undo", "reopen"]
+            ),
+            max_size=16,
+        )
+    ):
         if step in ("turn", "loses"):
-            host.turn(data.draw(st.sampled_from(["go on", "what about the garden and the violin?", "note 7?"])), loses=step == "loses")
+            host.turn(
+                data.draw(
+                    st.sampled_from(["go on", "what about the garden and the violin?", "note 7?"])
+                ),
+                loses=step == "loses",
+            )
         elif step == "others":
             filled(host.memory, *filler(data.draw(st.integers(1, 40)), 7_000, session="there"))
         elif step == "compress" and host.messages:
@@ -458,7 +655,16 @@ def test_twenty_turns_with_a_match_each_stay_far_below_two_views(opened, budget)
     memory = opened(settings=Settings(view_budget_chars=budget))
     names = [f"Quorvex{chr(97 + k)}{chr(107 + k)}" for k in range(20)]
     for k, name in enumerate(names):
-        memory.record([*filler(30, 100 * k), Entry(kind="user", text=f"{name} is the word for {'what is kept in the cellar ' * 8}", session="old")])
+        memory.record(
+            [
+                *filler(30, 100 * k),
+                Entry(
+                    kind="user",
+                    text=f"{name} is the word for {'what is kept in the cellar ' * 8}",
+                    session="old",
+                ),
+            ]
+        )
     filled(memory, *filler(300, 9_000))
     host = Host(memory)
     blocks = [host.turn(f"what does {name} mean?") for name in names]

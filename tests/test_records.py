@@ -11,7 +11,17 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from optchat.core import records
-from optchat.core.records import BadLineError, Entry, Message, Node, clean, decode_message, decode_node, encode_message, encode_node
+from optchat.core.records import (
+    BadLineError,
+    Entry,
+    Message,
+    Node,
+    clean,
+    decode_message,
+    decode_node,
+    encode_message,
+    encode_node,
+)
 
 PATIENT = settings(deadline=None)
 """Other work shares the machine: how long an example takes is no property of the code."""
@@ -26,7 +36,9 @@ TEXTS = [field.name for field in dataclasses.fields(Entry) if field.name != "uns
 
 @st.composite
 def messages(draw):
-    return Message(id=draw(COUNTS), unshown=draw(st.booleans()), **{name: draw(ANY | HALVES) for name in TEXTS})
+    return Message(
+        id=draw(COUNTS), unshown=draw(st.booleans()), **{name: draw(ANY | HALVES) for name in TEXTS}
+    )
 
 
 @st.composite
@@ -34,13 +46,22 @@ def nodes(draw):
     level = draw(st.integers(0, 48))
     index = draw(st.integers(0, 2 ** (48 - level) - 1))
     return Node(
-        level=level, index=index, text=draw(ANY | HALVES), by=draw(st.sampled_from(records.BUILDERS)), date="2026-05-01T09:00:00+02:00"
+        level=level,
+        index=index,
+        text=draw(ANY | HALVES),
+        by=draw(st.sampled_from(records.BUILDERS)),
+        date="2026-05-01T09:00:00+02:00",
     )
 
 
 def cleaned(record):
     return dataclasses.replace(
-        record, **{f.name: model.clean(value) for f in dataclasses.fields(record) if isinstance(value := getattr(record, f.name), str)}
+        record,
+        **{
+            f.name: model.clean(value)
+            for f in dataclasses.fields(record)
+            if isinstance(value := getattr(record, f.name), str)
+        },
     )
 
 
@@ -85,7 +106,12 @@ def test_a_message_is_one_line_of_json_with_its_size_and_checksum(message):
     assert (raw["i"], raw["kind"], raw["text"]) == (message.id, kind, text)
     assert raw["size"] == len(f"{kind}: {text}".encode())
     assert raw["crc"] == model.crc(f"{message.id}|{kind}|{text}")
-    assert {key for key in raw if key in TEXTS and not raw[key]} <= {"kind", "text", "date", "session"}, "unknown facts take no room"
+    assert {key for key in raw if key in TEXTS and not raw[key]} <= {
+        "kind",
+        "text",
+        "date",
+        "session",
+    }, "unknown facts take no room"
 
 
 @PATIENT
@@ -96,14 +122,22 @@ def test_a_node_is_one_line_of_json_with_its_size_and_checksum(node):
     raw, text = json.loads(line), model.clean(node.text)
     assert list(raw) == ["l", "i", "text", "size", "date", "by", "crc"]
     assert (raw["l"], raw["i"], raw["text"]) == (node.level, node.index, text)
-    assert (raw["size"], raw["crc"]) == (len(text.encode()), model.crc(f"{node.level}|{node.index}|{text}"))
+    assert (raw["size"], raw["crc"]) == (
+        len(text.encode()),
+        model.crc(f"{node.level}|{node.index}|{text}"),
+    )
 
 
 @PATIENT
 @given(ANY | HALVES, ANY | HALVES)
 def test_the_size_is_that_of_what_is_written_whatever_was_said(kind, text):
-    """It is taken once more after the line is durable: failing there would make the caller say it again."""
-    assert records.message_size(kind, text) == len(f"{model.clean(kind)}: {model.clean(text)}".encode())
+    """It is taken once more after the line is durable.
+
+    Failing there would make the caller say it again.
+    """
+    assert records.message_size(kind, text) == len(
+        f"{model.clean(kind)}: {model.clean(text)}".encode()
+    )
 
 
 # -- lines of other programs
@@ -114,19 +148,30 @@ def test_the_size_is_that_of_what_is_written_whatever_was_said(kind, text):
 def test_a_line_another_json_writer_made_reads_the_same(message, ascii_only, separators):
     fields = {"i": message.id, **{name: getattr(message, name) for name in TEXTS}, "size": 3}
     if not ascii_only:
-        fields = {key: model.clean(value) if isinstance(value, str) else value for key, value in fields.items()}
+        fields = {
+            key: model.clean(value) if isinstance(value, str) else value
+            for key, value in fields.items()
+        }
     line = json.dumps(fields, ensure_ascii=ascii_only, separators=separators).encode()
     assert decode_message(line) == cleaned(dataclasses.replace(message, unshown=False))
 
 
 def test_half_a_character_written_as_an_escape_does_not_lose_the_line():
-    message = decode_message(rb'{"i":0,"kind":"user","text":"a \ud83d b \ud83d\ude00 \udc00","session":"\uD800"}')
+    message = decode_message(
+        rb'{"i":0,"kind":"user","text":"a \ud83d b \ud83d\ude00 \udc00","session":"\uD800"}'
+    )
     assert (message.text, message.session) == ("a \ufffd b 😀 \ufffd", "\ufffd")
     assert decode_node(rb'{"l":0,"i":0,"text":"\udfff"}').text == "\ufffd"
 
 
 @pytest.mark.parametrize(
-    "line", [b'{"i":0,"kind":"user","text":"\\ud83d","x":NaN}', b'["\\ud83d"', b'["\\ud83d"]', b"[" * 100_000 + b'"\\ud83d']
+    "line",
+    [
+        b'{"i":0,"kind":"user","text":"\\ud83d","x":NaN}',
+        b'["\\ud83d"',
+        b'["\\ud83d"]',
+        b"[" * 100_000 + b'"\\ud83d',
+    ],
 )
 def test_half_a_character_excuses_nothing_else(line):
     with pytest.raises(BadLineError):
@@ -134,9 +179,16 @@ def test_half_a_character_excuses_nothing_else(line):
 
 
 def test_a_line_of_another_implementation_opens_without_checksum_and_with_keys_of_its_own():
-    line = b'{"i":7,"kind":"talk","text":"hi","size":8,"date":"2026-05-01T09:00:00+02:00","session":"s","mood":{"a":[1]},"tags":[]}'
-    assert decode_message(line) == Message(id=7, kind="talk", text="hi", date="2026-05-01T09:00:00+02:00", session="s")
-    assert decode_node(b'{"l":1,"i":3,"text":"hi","size":2,"date":"2026"}') == Node(level=1, index=3, text="hi", by="model", date="2026")
+    line = (
+        b'{"i":7,"kind":"talk","text":"hi","size":8,"date":"2026-05-01T09:00:00+02:00",'
+        b'"session":"s","mood":{"a":[1]},"tags":[]}'
+    )
+    assert decode_message(line) == Message(
+        id=7, kind="talk", text="hi", date="2026-05-01T09:00:00+02:00", session="s"
+    )
+    assert decode_node(b'{"l":1,"i":3,"text":"hi","size":2,"date":"2026"}') == Node(
+        level=1, index=3, text="hi", by="model", date="2026"
+    )
     assert decode_message(b'{"i":0,"kind":"","text":""}') == Message(id=0, kind="", text="")
     assert decode_message(b' { "text" : "t" , "kind" : "k" , "i" : 0 } \r').text == "t"
 
@@ -144,7 +196,9 @@ def test_a_line_of_another_implementation_opens_without_checksum_and_with_keys_o
 @pytest.mark.parametrize("value", [None, 5, 1.5, True, [1], {"a": None}, "x"])
 def test_a_fact_of_the_wrong_type_never_costs_the_message(value):
     for name in TEXTS[2:]:
-        message = decode_message(json.dumps({"i": 0, "kind": "k", "text": "t", name: value}).encode())
+        message = decode_message(
+            json.dumps({"i": 0, "kind": "k", "text": "t", name: value}).encode()
+        )
         assert (message.id, message.kind, message.text) == (0, "k", "t")
         assert getattr(message, name) == ("" if value is None else str(value))
 
@@ -177,7 +231,9 @@ def test_an_id_that_is_no_count_is_refused(number):
         decode_node(b'{"l":' + number + b',"i":0,"text":"x"}')
 
 
-@pytest.mark.parametrize("crc", ["0", "true", '"abc"', "[]", "1.5", "-1", str(2**32 + model.crc("0|user|x"))])
+@pytest.mark.parametrize(
+    "crc", ["0", "true", '"abc"', "[]", "1.5", "-1", str(2**32 + model.crc("0|user|x"))]
+)
 def test_a_checksum_that_is_there_must_match(crc):
     with pytest.raises(BadLineError, match="checksum") as refused:
         decode_message(f'{{"i":0,"kind":"user","text":"x","crc":{crc}}}'.encode())
@@ -187,7 +243,9 @@ def test_a_checksum_that_is_there_must_match(crc):
 @PATIENT
 @given(COUNTS, st.integers(0, 48))
 def test_a_node_beyond_any_log_is_refused_as_damage(index, level):
-    """Its last message would not fit the index's 64-bit numbers, and the memory could never be opened again."""
+    """Its last message would not fit the index's 64-bit numbers, and the memory could never be
+    opened again.
+    """
     line = json.dumps({"l": level, "i": index, "text": "x"}).encode()
     if (index + 1) * 2**level <= 2**48:
         assert decode_node(line).index == index
@@ -210,8 +268,18 @@ WRONG = [
     '{"i":0,"kind":"a"}',
     '{"i":0,"text":"b"}',
 ]
-WRONG += ['{"i":0,"kind":1,"text":"b"}', '{"i":0,"kind":"a","text":null}', '{"i":0,"kind":"a","text":"b"', '{"i":0,"kind":"a","text":"b"}}']
-WRONG += ['{"i":0,"kind":"a","text":"b","z":NaN}', '\ufeff{"i":0,"kind":"a","text":"b"}', "\0" * 30, "[" * 5000]
+WRONG += [
+    '{"i":0,"kind":1,"text":"b"}',
+    '{"i":0,"kind":"a","text":null}',
+    '{"i":0,"kind":"a","text":"b"',
+    '{"i":0,"kind":"a","text":"b"}}',
+]
+WRONG += [
+    '{"i":0,"kind":"a","text":"b","z":NaN}',
+    '\ufeff{"i":0,"kind":"a","text":"b"}',
+    "\0" * 30,
+    "[" * 5000,
+]
 
 
 @pytest.mark.parametrize("line", WRONG)
@@ -244,18 +312,41 @@ def test_every_way_to_cut_a_line_short_is_refused():
 # -- damage
 
 GUARDED = ("id", "kind", "text")
-"""What the checksum covers. The facts beside it (date, session, author, …) are not covered: the format says so."""
+"""What the checksum covers.
+
+The facts beside it (date, session, author, …) are not covered: the format says so.
+"""
 
 
 @pytest.mark.parametrize(
     "message",
     [
-        Message(id=10, kind="user", text='{"i":1,"text":"x\\y"} \t\x00 ü漢😀 "', date="2026-05-01T09:00:00+02:00", session="s1"),
-        Message(id=0, kind="a|b", text="c|d", uid="u", turn="t", call="c", tool="x", author="n", platform="p", unshown=True),
+        Message(
+            id=10,
+            kind="user",
+            text='{"i":1,"text":"x\\y"} \t\x00 ü漢😀 "',
+            date="2026-05-01T09:00:00+02:00",
+            session="s1",
+        ),
+        Message(
+            id=0,
+            kind="a|b",
+            text="c|d",
+            uid="u",
+            turn="t",
+            call="c",
+            tool="x",
+            author="n",
+            platform="p",
+            unshown=True,
+        ),
     ],
 )
 def test_a_flipped_byte_never_turns_a_message_into_another_in_silence(message):
-    """Every byte of the line set to every other value: the line is refused, or id, kind and text are what they were."""
+    """Every byte of the line set to every other value.
+
+    The line is refused, or id, kind and text are what they were.
+    """
     line, changed = encode_message(message).rstrip(b"\n"), set()
     for at in range(len(line)):
         for value in range(256):
@@ -263,7 +354,11 @@ def test_a_flipped_byte_never_turns_a_message_into_another_in_silence(message):
                 read = decode_message(line[:at] + bytes([value]) + line[at + 1 :])
             except BadLineError:
                 continue
-            changed |= {f.name for f in dataclasses.fields(read) if getattr(read, f.name) != getattr(message, f.name)}
+            changed |= {
+                f.name
+                for f in dataclasses.fields(read)
+                if getattr(read, f.name) != getattr(message, f.name)
+            }
     assert not changed & set(GUARDED)
     assert changed <= {f.name for f in dataclasses.fields(Message)} - set(GUARDED)
 
@@ -289,4 +384,6 @@ def test_a_flipped_bit_never_turns_any_message_into_another_in_silence(message, 
         read = decode_message(bytes(line))
     except BadLineError:
         return
-    assert [getattr(read, name) for name in GUARDED] == [getattr(cleaned(message), name) for name in GUARDED]
+    assert [getattr(read, name) for name in GUARDED] == [
+        getattr(cleaned(message), name) for name in GUARDED
+    ]

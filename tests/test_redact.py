@@ -66,7 +66,9 @@ def test_replacing_a_text_twice_takes_nothing_from_others(search):
 def test_what_was_read_before_a_text_was_replaced_is_not_added_after_it(search):
     search.add(0, ["one"])
     before = search.made()
-    search.replace(1, "a secret word", "[redacted]")  # not in the index yet: somebody is about to add it
+    search.replace(
+        1, "a secret word", "[redacted]"
+    )  # not in the index yet: somebody is about to add it
     search.add(1, ["a secret word"], since=before)
     assert search.indexed() == 1
     search.add(1, ["[redacted]"], since=search.made())
@@ -100,23 +102,45 @@ def test_an_index_that_was_deleted_is_not_gone_on_with_in_the_middle(search, tmp
 texts = st.text(max_size=60)
 
 
-@given(texts, st.sampled_from(["user", "talk", "tool", "echo"]), st.integers(0, 1 << 40), st.text(max_size=12), st.booleans())
-def test_a_redacted_line_is_as_long_as_it_was_and_says_all_but_the_words(text, kind, id_, session, rich):
+@given(
+    texts,
+    st.sampled_from(["user", "talk", "tool", "echo"]),
+    st.integers(0, 1 << 40),
+    st.text(max_size=12),
+    st.booleans(),
+)
+def test_a_redacted_line_is_as_long_as_it_was_and_says_all_but_the_words(
+    text, kind, id_, session, rich
+):
     extra = {"uid": "u-1", "turn": "t", "author": "Åsa", "platform": "telegram"} if rich else {}
-    message = Message(id=id_, kind=kind, text=text, date="2026-05-01T09:00:00+02:00", session=session, **extra)
+    message = Message(
+        id=id_, kind=kind, text=text, date="2026-05-01T09:00:00+02:00", session=session, **extra
+    )
     line = encode_message(message)[:-1]
     new = redacted_line(line, id_)
     assert len(new) == len(line)
     assert b"\n" not in new
     after = decode_message(new)
     assert after.text == REDACTED
-    assert {name: getattr(after, name) for name in ("id", "kind", "date", "session", "uid", "turn", "author", "platform")} == {
-        name: getattr(decode_message(line), name) for name in ("id", "kind", "date", "session", "uid", "turn", "author", "platform")
+    assert {
+        name: getattr(after, name)
+        for name in ("id", "kind", "date", "session", "uid", "turn", "author", "platform")
+    } == {
+        name: getattr(decode_message(line), name)
+        for name in ("id", "kind", "date", "session", "uid", "turn", "author", "platform")
     }
     assert redacted_line(new, id_) == new
 
 
-@given(texts, st.dictionaries(st.sampled_from(["content", "session", "uid", "x"]), st.one_of(texts, st.integers(), st.lists(texts, max_size=2)), max_size=3), st.booleans())
+@given(
+    texts,
+    st.dictionaries(
+        st.sampled_from(["content", "session", "uid", "x"]),
+        st.one_of(texts, st.integers(), st.lists(texts, max_size=2)),
+        max_size=3,
+    ),
+    st.booleans(),
+)
 def test_a_line_of_another_writer_keeps_its_length_and_nothing_of_its_words(text, more, spaced):
     raw = {"i": 7, "kind": "user", "text": text} | more
     line = json.dumps(raw, separators=None if spaced else (",", ":")).encode()
@@ -130,7 +154,13 @@ def test_a_line_of_another_writer_keeps_its_length_and_nothing_of_its_words(text
 
 @given(st.integers(0, 400), st.integers(0, 255))
 def test_a_damaged_line_becomes_one_that_can_be_read_or_none_at_all(at, value):
-    line = bytearray(encode_message(Message(id=7, kind="talk", text=SECRET, date="2026-05-01T09:00:00Z", session="s 1", uid="u"))[:-1])
+    line = bytearray(
+        encode_message(
+            Message(
+                id=7, kind="talk", text=SECRET, date="2026-05-01T09:00:00Z", session="s 1", uid="u"
+            )
+        )[:-1]
+    )
     line[at % len(line)] = value if value != 10 else 32
     new = redacted_line(bytes(line), 7)
     assert len(new) == len(line)
@@ -157,9 +187,17 @@ def a_life(memory, *, before=20, after=20, secret=SECRET):
     capture.initialized()
     listed = []
     for turn in range(before + 1 + after):
-        text = secret if turn == before else f"message {turn} about the harbour and word{turn} " + "long enough to be summed up " * (turn % 5)
+        text = (
+            secret
+            if turn == before
+            else f"message {turn} about the harbour and word{turn} "
+            + "long enough to be summed up " * (turn % 5)
+        )
         capture.turn_started(text)
-        listed += [{"role": "user", "content": text}, {"role": "assistant", "content": f"answer {turn}"}]
+        listed += [
+            {"role": "user", "content": text},
+            {"role": "assistant", "content": f"answer {turn}"},
+        ]
         capture.turn_ended(listed, text)
     return capture, listed, 2 * before
 
@@ -182,25 +220,45 @@ def is_gone(memory, root, id_):
     assert not memory.search("zzqqxxyy")
 
 
-def test_the_words_are_in_no_file_afterwards_and_the_memory_is_sound_before_and_after_it_is_built_anew(lived, root):
+def test_the_words_are_in_no_file_afterwards_and_the_memory_is_sound_before_and_after_it_is_built_anew(
+    lived, root
+):
     memory, id_ = lived
     assert PART in bytes_of(root)
     before = memory.message(id_)
-    sizes = {path: path.stat().st_size for room in ("tree", "capture") for path in (root / room).glob("*.jsonl")}
+    sizes = {
+        path: path.stat().st_size
+        for room in ("tree", "capture")
+        for path in (root / room).glob("*.jsonl")
+    }
     facts = memory.redact(id_)
-    assert facts == {"id": id_, "already": False, "lines": facts["lines"], "same_words": [], "left_in": []}
+    assert facts == {
+        "id": id_,
+        "already": False,
+        "lines": facts["lines"],
+        "same_words": [],
+        "left_in": [],
+    }
     assert facts["lines"] >= 6
     is_gone(memory, root, id_)
     assert_sound(memory)
     after = memory.message(id_)
-    assert (after.id, after.kind, after.date, after.session, after.turn) == (before.id, before.kind, before.date, before.session, before.turn)
+    assert (after.id, after.kind, after.date, after.session, after.turn) == (
+        before.id,
+        before.kind,
+        before.date,
+        before.session,
+        before.turn,
+    )
     assert {path: path.stat().st_size for path in sizes} == sizes
     assert memory.settle(30)
     is_gone(memory, root, id_)
     assert_sound(memory)
     assert REDACTED in memory.zoom(f"{id_}+2")
     assert memory.message(memory._store.total() - 1).text.startswith(f"message {id_} was redacted")
-    assert [memory.message(k).text for k in range(id_)] == [memory.message(k).text for k in range(id_)]
+    assert [memory.message(k).text for k in range(id_)] == [
+        memory.message(k).text for k in range(id_)
+    ]
 
 
 def test_all_other_lines_of_the_view_stay_what_they_are(lived, root):
@@ -208,7 +266,13 @@ def test_all_other_lines_of_the_view_stay_what_they_are(lived, root):
     before = memory.view().splitlines()
     memory.redact(id_)
     now = memory.view().splitlines()
-    covering = next(line for line in before[3:-1] if int(line.split("+")[0]) <= id_ < int(line.split("+")[0]) + int(line.split("+")[1].split("|")[0]))
+    covering = next(
+        line
+        for line in before[3:-1]
+        if int(line.split("+")[0])
+        <= id_
+        < int(line.split("+")[0]) + int(line.split("+")[1].split("|")[0])
+    )
     assert [line for line in before if line not in now] == [covering] or covering not in now
     assert_sound(memory)
     memory.settle(30)
@@ -222,8 +286,16 @@ def test_an_index_made_anew_from_the_files_says_the_same(lived, opened, root):
 
     def state(one):
         tables = ("messages", "nodes", "ready", "damage")
-        columns = {"messages": "id, offset, length, bytes, kind", "nodes": "level, idx, offset, length, bytes, chars, by, spare", "ready": "*", "damage": "room, name, offset"}
-        return [one._store.read(lambda index, t=t: index.rows(f"SELECT {columns[t]} FROM {t}")) for t in tables]
+        columns = {
+            "messages": "id, offset, length, bytes, kind",
+            "nodes": "level, idx, offset, length, bytes, chars, by, spare",
+            "ready": "*",
+            "damage": "room, name, offset",
+        }
+        return [
+            one._store.read(lambda index, t=t: index.rows(f"SELECT {columns[t]} FROM {t}"))
+            for t in tables
+        ]
 
     kept = state(memory)
     memory.close()
@@ -240,7 +312,10 @@ def test_a_second_redaction_does_nothing_and_says_so(lived, root):
     memory, id_ = lived
     memory.redact(id_)
     memory.settle(30)
-    total, files = memory._store.total(), {path: path.read_bytes() for path in root.rglob("*.jsonl")}
+    total, files = (
+        memory._store.total(),
+        {path: path.read_bytes() for path in root.rglob("*.jsonl")},
+    )
     assert memory.redact(id_)["already"]
     assert memory._store.total() == total
     assert {path: path.read_bytes() for path in root.rglob("*.jsonl")} == files
@@ -257,7 +332,9 @@ def test_what_names_no_message_is_refused_as_everywhere(lived, id_):
 @pytest.mark.parametrize("text", ["a", "ok", "", "[", "4711", "[redacted]", "e\u0301", "\ud83d"])
 def test_short_texts_are_redacted_as_well(opened, text):
     memory = opened()
-    memory.record([Entry(kind="user", text=text, session="s"), Entry(kind="talk", text="other", session="s")])
+    memory.record(
+        [Entry(kind="user", text=text, session="s"), Entry(kind="talk", text="other", session="s")]
+    )
     memory.settle(30)
     memory.redact(0)
     assert memory.message(0).text == REDACTED
@@ -268,7 +345,12 @@ def test_short_texts_are_redacted_as_well(opened, text):
 
 def test_the_first_message_can_be_redacted_and_the_rest_stays_searchable(opened, root):
     memory, other = opened(), opened()
-    memory.record([Entry(kind="user", text=SECRET), *(Entry(kind="user", text=f"harbour {k}") for k in range(9))])
+    memory.record(
+        [
+            Entry(kind="user", text=SECRET),
+            *(Entry(kind="user", text=f"harbour {k}") for k in range(9)),
+        ]
+    )
     memory.settle(30)
     assert len(other.search("harbour")) == 9
     memory.redact(0)
@@ -281,7 +363,12 @@ def test_the_first_message_can_be_redacted_and_the_rest_stays_searchable(opened,
 
 def test_other_messages_with_the_same_words_are_named(opened):
     memory = opened()
-    memory.record([Entry(kind="user", text=text) for text in (SECRET, "nothing", f"you said: {SECRET}", SECRET)])
+    memory.record(
+        [
+            Entry(kind="user", text=text)
+            for text in (SECRET, "nothing", f"you said: {SECRET}", SECRET)
+        ]
+    )
     assert memory.redact(0)["same_words"] == [2, 3]
     assert memory.message(3).text == SECRET
 
@@ -311,7 +398,9 @@ def test_doubled_and_torn_lines_with_the_words_are_blanked(opened, root):
         lines = day.read_bytes().splitlines(keepends=True)
         held = next(line for line in lines if PART in line)
         torn = held[:80].replace(b'"i":1', b'"i":5')
-        day.write_bytes(b"".join(lines) + (torn + b"\n" if room == "main" else b"") + held + held[:70])
+        day.write_bytes(
+            b"".join(lines) + (torn + b"\n" if room == "main" else b"") + held + held[:70]
+        )
     memory = opened()
     memory.redact(1)
     assert PART not in bytes_of(root)
@@ -341,7 +430,9 @@ def test_others_that_have_the_memory_open_forget_the_words(lived, opened, root):
 
 def test_lines_that_were_being_made_from_the_words_are_not_written(opened, root):
     memory, other = opened(), opened()
-    memory.record([Entry(kind="user", text=text, session="s") for text in ("one", SECRET, "three", "four")])
+    memory.record(
+        [Entry(kind="user", text=text, session="s") for text in ("one", SECRET, "three", "four")]
+    )
     work = memory._growth._work
     from optchat.core.cost import ALL
     from optchat.core.records import Node
@@ -349,7 +440,12 @@ def test_lines_that_were_being_made_from_the_words_are_not_written(opened, root)
     jobs = work.take(100, 10_000, ALL)
     assert any(PART in job.source.encode() for job in jobs)
     other.redact(1)
-    work.commit([Node(level=job.place.level, index=job.place.index, text=job.source, by="free") for job in jobs])
+    work.commit(
+        [
+            Node(level=job.place.level, index=job.place.index, text=job.source, by="free")
+            for job in jobs
+        ]
+    )
     assert PART not in bytes_of(root)
     assert memory.settle(30)
     is_gone(memory, root, 1)
@@ -422,7 +518,13 @@ def test_cut_at_any_operation_it_is_finished_by_doing_it_again(opened, tmp_path,
         again.settle(30)
         again.redact(id_)
         is_gone(again, tmp_path / f"cut{step}", id_)
-        assert sum(message.text.endswith("gone from this memory") for message in again._store.messages(0, 99)) == 1
+        assert (
+            sum(
+                message.text.endswith("gone from this memory")
+                for message in again._store.messages(0, 99)
+            )
+            == 1
+        )
         assert_sound(again)
         again.settle(30)
         assert [again.message(k) for k in range(22) if k != id_] == others
@@ -443,7 +545,9 @@ def turn(capture, listed, text, answer, **more):
 
 @pytest.mark.parametrize("ids", [False, True])
 @pytest.mark.parametrize("which", range(6))
-def test_the_host_shows_the_words_again_with_every_list_and_they_are_not_logged_again(opened, root, ids, which):
+def test_the_host_shows_the_words_again_with_every_list_and_they_are_not_logged_again(
+    opened, root, ids, which
+):
     memory = opened(settings=SMALL)
     capture = Capture(memory.capture_store(), session="s")
     capture.initialized()
@@ -497,17 +601,30 @@ def test_words_that_the_host_has_joined_to_others_are_not_logged_again(opened, r
     capture = Capture(memory.capture_store(), session="s")
     capture.initialized()
     capture.turn_started("and now")
-    listed[2:] = [{"role": "user", "content": "\n\n".join([*texts, "and now"])}, {"role": "assistant", "content": "yes"}]
+    listed[2:] = [
+        {"role": "user", "content": "\n\n".join([*texts, "and now"])},
+        {"role": "assistant", "content": "yes"},
+    ]
     capture.turn_ended(listed, "and now")
     turn(capture, listed, "next", "well")
     said = [message.text for message in memory._store.messages(0, 99) if message.kind != "note"]
     assert PART not in bytes_of(root)
-    assert said == ["hello", "good day", *(REDACTED if text == SECRET else text for text in texts), "and now", "yes", "next", "well"]
+    assert said == [
+        "hello",
+        "good day",
+        *(REDACTED if text == SECRET else text for text in texts),
+        "and now",
+        "yes",
+        "next",
+        "well",
+    ]
 
 
 @pytest.mark.parametrize("ids", [False, True])
 @pytest.mark.parametrize("again", [False, True], ids=["same process", "after a restart"])
-def test_a_question_and_its_answer_that_were_both_redacted_are_not_logged_again(opened, root, ids, again):
+def test_a_question_and_its_answer_that_were_both_redacted_are_not_logged_again(
+    opened, root, ids, again
+):
     memory = opened(settings=SMALL)
     capture = Capture(memory.capture_store(), session="s")
     capture.initialized()
@@ -556,7 +673,10 @@ def test_a_redacted_part_of_a_joined_message_is_known_beside_a_redacted_answer(o
     listed = [{"role": "user", "content": SECRET}]
     capture.turn_ended(listed, SECRET)
     capture.turn_started("the second question")
-    listed = [{"role": "user", "content": f"{SECRET}\n\nthe second question"}, {"role": "assistant", "content": f"I keep it: {SECRET}"}]
+    listed = [
+        {"role": "user", "content": f"{SECRET}\n\nthe second question"},
+        {"role": "assistant", "content": f"I keep it: {SECRET}"},
+    ]
     capture.turn_ended(listed, "the second question")
     memory.redact(0)
     memory.redact(2)
@@ -572,7 +692,9 @@ def test_a_redacted_part_of_a_joined_message_is_known_beside_a_redacted_answer(o
 @pytest.fixture
 def home(tmp_path, opened):
     memory = opened(tmp_path / "optchat")
-    memory.record([Entry(kind="user", text=text, session="s") for text in ("one", SECRET, f"again: {SECRET}")])
+    memory.record(
+        [Entry(kind="user", text=text, session="s") for text in ("one", SECRET, f"again: {SECRET}")]
+    )
     memory.settle(30)
     memory.close()
     return tmp_path
@@ -598,7 +720,9 @@ def test_the_command_asks_first_and_does_nothing_without_a_yes(home, capsys, mon
 
 
 def test_the_command_says_what_it_did_and_where_copies_are(home, capsys, monkeypatch):
-    status, out, _ = command(capsys, monkeypatch, "redact", "1+1|user: the key", "--home", home, answer="yes\n")
+    status, out, _ = command(
+        capsys, monkeypatch, "redact", "1+1|user: the key", "--home", home, answer="yes\n"
+    )
     assert status == 0
     assert "message 1 is redacted" in out
     assert "message 2: redact it too" in out
@@ -620,16 +744,26 @@ def test_the_command_speaks_of_no_lines_where_there_were_none(tmp_path, capsys, 
 
 
 def test_the_command_gives_programs_facts_and_asks_them_nothing(home, capsys, monkeypatch):
-    status, out, err = command(capsys, monkeypatch, "redact", "2", "--yes", "--json", "--home", home)
+    status, out, err = command(
+        capsys, monkeypatch, "redact", "2", "--yes", "--json", "--home", home
+    )
     assert status == 0
-    assert json.loads(out) == {"id": 2, "already": False, "lines": 1, "same_words": [], "left_in": []}
+    assert json.loads(out) == {
+        "id": 2,
+        "already": False,
+        "lines": 1,
+        "same_words": [],
+        "left_in": [],
+    }
     assert err == ""
 
 
 @pytest.mark.parametrize("address", ["99", "x", "0+2"])
 @pytest.mark.parametrize("more", [[], ["--yes"]])
 def test_the_command_answers_a_wrong_number_in_one_line(home, capsys, monkeypatch, address, more):
-    status, out, err = command(capsys, monkeypatch, "redact", address, "--home", home, *more, answer="y\n")
+    status, out, err = command(
+        capsys, monkeypatch, "redact", address, "--home", home, *more, answer="y\n"
+    )
     assert (status, out) == (1, "")
     assert err.count("\n") == 1
 
@@ -646,8 +780,18 @@ def test_an_index_that_cannot_be_cleaned_is_told_with_what_to_do(home, capsys, m
 
 def test_what_a_living_process_has_kept_aside_does_not_bring_the_words_back(opened, root):
     memory, other = opened(), opened()
-    fields = [{"kind": "user", "text": text, "session": "s", "turn": token} for text, token in ((SECRET, "t1"), ("kept", "t2"), (SECRET, "t3"))]
-    other._notes.jot({"type": "batch", "session": "s", "first": 0, "entries": [asdict(Entry(**entry)) for entry in fields]})
+    fields = [
+        {"kind": "user", "text": text, "session": "s", "turn": token}
+        for text, token in ((SECRET, "t1"), ("kept", "t2"), (SECRET, "t3"))
+    ]
+    other._notes.jot(
+        {
+            "type": "batch",
+            "session": "s",
+            "first": 0,
+            "entries": [asdict(Entry(**entry)) for entry in fields],
+        }
+    )
     memory.record([Entry(kind="user", text=SECRET, session="s", turn="t1")])
     memory.redact(0)
     other._notes.commit("x", [], [])
@@ -662,9 +806,27 @@ def test_what_a_turn_began_with_is_gone_also_where_the_log_has_other_words(opene
     """A host may mask in its list what it announced in the clear."""
     memory, other = opened(), opened()
     for one, token in ((memory, "t1"), (other, "t2")):
-        one._notes.jot({"type": "draft", "session": "s", "kind": "user", "token": token, "text": SECRET, "date": "", "author": "", "owner": "x"})
-    memory.record([Entry(kind="user", text="the key is ***", session="s", turn="t1"), Entry(kind="user", text="the key is ***", session="s")])
-    memory._notes.commit("s", [], [{"type": "bind", "session": "s", "id": 1, "uid": "", "turn": "t2"}])
+        one._notes.jot(
+            {
+                "type": "draft",
+                "session": "s",
+                "kind": "user",
+                "token": token,
+                "text": SECRET,
+                "date": "",
+                "author": "",
+                "owner": "x",
+            }
+        )
+    memory.record(
+        [
+            Entry(kind="user", text="the key is ***", session="s", turn="t1"),
+            Entry(kind="user", text="the key is ***", session="s"),
+        ]
+    )
+    memory._notes.commit(
+        "s", [], [{"type": "bind", "session": "s", "id": 1, "uid": "", "turn": "t2"}]
+    )
     memory.redact(0)
     memory.redact(1)
     assert PART not in bytes_of(root)
@@ -674,6 +836,17 @@ def test_what_a_turn_began_with_is_gone_also_where_the_log_has_other_words(opene
 def test_an_open_turn_with_the_same_words_is_not_touched(opened):
     memory = opened()
     memory.record([Entry(kind="user", text=SECRET, session="s", turn="t1")])
-    memory._notes.jot({"type": "draft", "session": "s", "kind": "user", "token": "t2", "text": SECRET, "date": "", "author": "", "owner": "x"})
+    memory._notes.jot(
+        {
+            "type": "draft",
+            "session": "s",
+            "kind": "user",
+            "token": "t2",
+            "text": SECRET,
+            "date": "",
+            "author": "",
+            "owner": "x",
+        }
+    )
     memory.redact(0)
     assert [note["text"] for note in memory._notes.notes("draft")] == [SECRET]

@@ -24,7 +24,13 @@ SEEDS = st.integers(0, 2**32)
 SHARES = st.sampled_from([0.0, 0.3, 0.7, 0.9, 0.99, 1.0])
 HOSTILE = st.lists(st.sampled_from(model.HOSTILE) | st.text(max_size=6), max_size=12).map("".join)
 ANY = st.text(st.characters(codec=None, categories=None), max_size=80)
-LENGTHS = {"short": (0, 40), "dense": (300, 512), "long": (4_000, 4_096), "ragged": (0, 4_096), "empty": (0, 0)}
+LENGTHS = {
+    "short": (0, 40),
+    "dense": (300, 512),
+    "long": (4_000, 4_096),
+    "ragged": (0, 4_096),
+    "empty": (0, 0),
+}
 
 
 class Tree:
@@ -41,7 +47,13 @@ class Tree:
         return {place: self.texts[tuple(place)] for place in places if tuple(place) in self.texts}
 
     def show(self, view, total, budget):
-        return render([Line(Place(*node), len(self.texts[node])) for node in view], total, budget, parent=self.parent, text=self.text)
+        return render(
+            [Line(Place(*node), len(self.texts[node])) for node in view],
+            total,
+            budget,
+            parent=self.parent,
+            text=self.text,
+        )
 
 
 def texts_of(built, seed, lengths, pieces=("user: something was said ",)):
@@ -73,15 +85,21 @@ def shown(text, total, budget):
 # -- laws 1 and 12
 
 
-@given(st.integers(0, 600), SEEDS, SHARES, SHARES, SHARES, st.sampled_from(sorted(LENGTHS)), BUDGETS)
+@given(
+    st.integers(0, 600), SEEDS, SHARES, SHARES, SHARES, st.sampled_from(sorted(LENGTHS)), BUDGETS
+)
 @settings(PATIENT, max_examples=150)
-def test_any_view_is_shown_within_the_budget_and_tiles_the_log(total, seed, leaves, nodes, merges, lengths, budget):
+def test_any_view_is_shown_within_the_budget_and_tiles_the_log(
+    total, seed, leaves, nodes, merges, lengths, budget
+):
     built = model.some_tree(seed, total, leaves, nodes)
     tree = Tree(texts_of(built, seed, lengths))
     text = tree.show(model.some_view(seed, built, merges), total, budget)
     for first, end, words in shown(text, total, budget):
         node = ((end - first).bit_length() - 1, first // (end - first))
-        assert words in {"", UNBUILT if node not in built else tree.texts[node]}, "a line is whole, or its address alone"
+        assert words in {"", UNBUILT if node not in built else tree.texts[node]}, (
+            "a line is whole, or its address alone"
+        )
 
 
 @given(st.integers(0, 80), SEEDS, SHARES, SHARES, SHARES, BUDGETS)
@@ -93,7 +111,9 @@ def test_hostile_texts_stay_inside_their_lines(total, seed, leaves, nodes, merge
 
 
 @pytest.mark.parametrize("budget", [2_000, 2_345, 16_000, 200_000])
-@pytest.mark.parametrize("total", [0, 1, 2, 3, 9_999, 10_000, 2**20 - 1, 10**9 + 7, 10**12, 10**12 - 1, 2**48 - 1, 2**48])
+@pytest.mark.parametrize(
+    "total", [0, 1, 2, 3, 9_999, 10_000, 2**20 - 1, 10**9 + 7, 10**12, 10**12 - 1, 2**48 - 1, 2**48]
+)
 def test_a_log_with_nothing_summarized_is_shown_within_the_budget(total, budget):
     for first, end, words in shown(Tree({}).show([], total, budget), total, budget):
         assert words in {UNBUILT, ""}, f"{first}+{end - first}"
@@ -114,7 +134,9 @@ def test_a_log_of_the_longest_lines_is_shown_within_the_budget(total, budget):
     whole = [line for line in shown(text, total, budget) if line[2]]
     assert all(line[2] == words for line in whole)
     room = budget - len(text)
-    assert len(whole) == len(cover(0, total)) or room < len(words), "texts are left out only for want of room"
+    assert len(whole) == len(cover(0, total)) or room < len(words), (
+        "texts are left out only for want of room"
+    )
 
 
 @pytest.mark.parametrize("budget", [2_000, 16_000])
@@ -151,41 +173,66 @@ def test_runs_of_unbuilt_lines_are_shown_as_aligned_blocks():
 def test_no_text_is_given_up_while_lines_with_a_built_parent_can_merge():
     texts = {(0, i): "w" * 400 for i in range(6)} | {(1, 0): "v" * 400, (1, 1): "v" * 400}
     plain = shown(Tree(texts).show([(0, i) for i in range(6)], 6, 2_000), 6, 2_000)
-    assert [(first, end) for first, end, _ in plain] == [(0, 2), (2, 4), (4, 5), (5, 6)], "the more due pair 4, 5 has no parent yet"
+    assert [(first, end) for first, end, _ in plain] == [(0, 2), (2, 4), (4, 5), (5, 6)], (
+        "the more due pair 4, 5 has no parent yet"
+    )
     assert UNBUILT not in {words for _, _, words in plain}
 
 
 def test_the_oldest_lines_lose_their_texts_first():
-    tree = Tree({(0, i): "w" * 700 for i in range(7)} | {(level, i): "w" * 700 for level, i in model.complete(7) if level})
+    tree = Tree(
+        {(0, i): "w" * 700 for i in range(7)}
+        | {(level, i): "w" * 700 for level, i in model.complete(7) if level}
+    )
     plain = shown(tree.show([(2, 0), (1, 2), (0, 6)], 7, 2_000), 7, 2_000)
     assert [bool(words) for _, _, words in plain] == [False, True, True]
 
 
 @PATIENT
-@given(st.integers(1, 80), SEEDS, SHARES, BUDGETS, st.sampled_from(["gone", "longer", "shorter", "empty"]))
-def test_texts_that_are_not_those_weighed_never_push_the_view_past_its_budget(total, seed, merges, budget, damage):
+@given(
+    st.integers(1, 80),
+    SEEDS,
+    SHARES,
+    BUDGETS,
+    st.sampled_from(["gone", "longer", "shorter", "empty"]),
+)
+def test_texts_that_are_not_those_weighed_never_push_the_view_past_its_budget(
+    total, seed, merges, budget, damage
+):
     built = model.some_tree(seed, total, 1.0, 1.0)
     tree, view = Tree(texts_of(built, seed, "ragged")), model.some_view(seed, built, merges)
     lines = [Line(Place(*node), len(tree.texts[node])) for node in view]
-    change = {"gone": lambda _: None, "longer": lambda text: text + "x" * 5_000, "shorter": lambda text: text[:-1], "empty": lambda _: ""}[
-        damage
-    ]
+    change = {
+        "gone": lambda _: None,
+        "longer": lambda text: text + "x" * 5_000,
+        "shorter": lambda text: text[:-1],
+        "empty": lambda _: "",
+    }[damage]
 
     def text(places):
-        changed = {place: change(words) if place.index % 3 == 0 else words for place, words in tree.text(places).items()}
+        changed = {
+            place: change(words) if place.index % 3 == 0 else words
+            for place, words in tree.text(places).items()
+        }
         return {place: words for place, words in changed.items() if words is not None}
 
-    for first, end, words in shown(render(lines, total, budget, parent=tree.parent, text=text), total, budget):
+    for first, end, words in shown(
+        render(lines, total, budget, parent=tree.parent, text=text), total, budget
+    ):
         node = ((end - first).bit_length() - 1, first // (end - first))
         assert words in {"", UNBUILT, tree.texts[node]}, "half a line is never shown"
 
 
 def test_a_budget_is_used_to_its_last_character():
-    texts = {(0, i): "w" * 300 for i in range(8)} | {(level, i): "w" * 300 for level, i in model.complete(8) if level}
+    texts = {(0, i): "w" * 300 for i in range(8)} | {
+        (level, i): "w" * 300 for level, i in model.complete(8) if level
+    }
     tree, view = Tree(texts), [(0, i) for i in range(8)]
     whole = tree.show(view, 8, 200_000)
     assert tree.show(view, 8, len(whole)) == whole
-    assert len(shown(tree.show(view, 8, len(whole) - 1), 8, len(whole) - 1)) == 7, "one character less, and one pair merges"
+    assert len(shown(tree.show(view, 8, len(whole) - 1), 8, len(whole) - 1)) == 7, (
+        "one character less, and one pair merges"
+    )
     alone = Tree({(3, 0): "w" * 4_000})
     whole = alone.show([(3, 0)], 8, 200_000)
     assert alone.show([(3, 0)], 8, len(whole)) == whole
@@ -201,7 +248,9 @@ def test_a_short_line_that_is_damaged_leaves_the_view_within_a_budget_it_filled(
 
 
 def test_the_text_of_a_line_shown_as_its_address_is_not_read():
-    """Four thousand texts from the disk to show none of them would make the first recall of a session slow."""
+    """Four thousand texts from the disk to show none of them would make the first recall of a
+    session slow.
+    """
     asked = []
 
     def text(places):
@@ -215,11 +264,19 @@ def test_the_text_of_a_line_shown_as_its_address_is_not_read():
 # -- neutralising
 
 TAG = re.compile(r"<\s*/?\s*(?:chat|memory-context)(?!\w)", re.IGNORECASE)
-FRAMES = re.compile(r"\[\s*(?:" + "|".join(re.escape(opener) for opener in model.CONTROL_OPENERS) + ")", re.IGNORECASE)
+FRAMES = re.compile(
+    r"\[\s*(?:" + "|".join(re.escape(opener) for opener in model.CONTROL_OPENERS) + ")",
+    re.IGNORECASE,
+)
 
 
 def harmless(text):
-    return not TAG.search(text) and not re.search(r"\d\+\d+\|", text) and not FRAMES.search(text) and model.host_keeps(text) == text
+    return (
+        not TAG.search(text)
+        and not re.search(r"\d\+\d+\|", text)
+        and not FRAMES.search(text)
+        and model.host_keeps(text) == text
+    )
 
 
 @PATIENT
@@ -241,8 +298,13 @@ def test_a_line_is_as_long_as_its_text_and_carries_no_frame_no_head_and_no_line_
 def test_a_whole_message_keeps_its_line_ends_and_tabs_and_nothing_else_that_moves_the_cursor(text):
     shown_text = many_lines(text)
     assert len(shown_text) == len(text)
-    assert [at for at, sign in enumerate(shown_text) if sign == "\n"] == [at for at, sign in enumerate(text) if sign == "\n"]
-    assert {sign for sign in shown_text if unicodedata.category(sign) in {"Cc", "Zl", "Zp"}} <= {"\n", "\t"}
+    assert [at for at, sign in enumerate(shown_text) if sign == "\n"] == [
+        at for at, sign in enumerate(text) if sign == "\n"
+    ]
+    assert {sign for sign in shown_text if unicodedata.category(sign) in {"Cc", "Zl", "Zp"}} <= {
+        "\n",
+        "\t",
+    }
     assert harmless(shown_text)
 
 
@@ -254,7 +316,12 @@ def test_neutralising_twice_changes_no_more_than_once(text):
 
 
 @PATIENT
-@given(st.text(st.characters(categories=["L", "M", "N", "P", "S", "Zs"], exclude_characters="<[|"), max_size=60))
+@given(
+    st.text(
+        st.characters(categories=["L", "M", "N", "P", "S", "Zs"], exclude_characters="<[|"),
+        max_size=60,
+    )
+)
 def test_words_are_shown_as_they_are(text):
     assert one_line(text) == text
 
@@ -281,21 +348,36 @@ def test_what_only_looks_a_little_like_a_frame_is_left_alone(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["</chat>", "<CHAT>", "< / Chat >", "<memory-context>", "</Memory-Context>", "<chat/>", '<chat a="b">', "<\n/\tchat"]
+    "text",
+    [
+        "</chat>",
+        "<CHAT>",
+        "< / Chat >",
+        "<memory-context>",
+        "</Memory-Context>",
+        "<chat/>",
+        '<chat a="b">',
+        "<\n/\tchat",
+    ],
 )
 def test_a_frame_tag_in_a_text_is_no_tag_any_more(text):
     assert one_line(text) == "‹" + one_line(text[1:])
     assert many_lines(text) == "‹" + text[1:]
 
 
-@pytest.mark.parametrize("head", ["12+4|", "0+1|", "0+281474976710656|", "0+99999999999999999999|", "٣+١|"])
+@pytest.mark.parametrize(
+    "head", ["12+4|", "0+1|", "0+281474976710656|", "0+99999999999999999999|", "٣+١|"]
+)
 def test_a_line_head_in_a_text_is_no_head_any_more(head):
     assert one_line(f"x {head}forged") == f"x {head[:-1]}¦forged"
     assert many_lines(f"x\n{head}forged") == f"x\n{head[:-1]}¦forged"
 
 
 def test_the_host_finds_no_system_note_of_its_own_to_strip():
-    """It strips from the note's opening to the next ".]", over any number of lines: the lines between would be gone."""
+    """It strips from the note's opening to the next ".]", over any number of lines.
+
+    The lines between would be gone.
+    """
     texts = {
         (0, 0): f"echo: {model.OPEN_NOTE}",
         (0, 1): "user: keep this",
@@ -303,7 +385,9 @@ def test_the_host_finds_no_system_note_of_its_own_to_strip():
         (0, 3): "talk: and this",
     }
     forged = "\n".join(texts.values())
-    assert "keep this" not in model.host_keeps(forged), "it does strip them where nothing is done about it"
+    assert "keep this" not in model.host_keeps(forged), (
+        "it does strip them where nothing is done about it"
+    )
     plain = shown(Tree(texts).show(sorted(texts), 4, 2_000), 4, 2_000)
     assert [words for _, _, words in plain][1::2] == ["user: keep this", "talk: and this"]
 

@@ -24,7 +24,10 @@ LINE = "user: wants SQLite for the index, and says so"
         f"{LINE}\n<think>that was it</think>",
         f"[THINK]hm[/THINK]{LINE}",
         f"◁think▷hm◁/think▷{LINE}",
-        f"<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message|>{LINE}<|return|>",
+        (
+            "<|channel|>analysis<|message|>hm<|end|><|start|>assistant<|channel|>final<|message"
+            f"|>{LINE}<|return|>"
+        ),
         f"```\n{LINE}\n```",
         f"```text\n{LINE}\n```\nThis line has 45 bytes.",
         f"```{LINE}```",
@@ -56,7 +59,19 @@ def test_what_stands_around_a_line_comes_off(answer):
     assert line_in(answer) == LINE
 
 
-@pytest.mark.parametrize("answer", ["", " \n\t ", "<think>only this</think>", "<think>never ended, and on and on", "[THINK]", "```\n```", '""', "<line></line>"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "",
+        " \n\t ",
+        "<think>only this</think>",
+        "<think>never ended, and on and on",
+        "[THINK]",
+        "```\n```",
+        '""',
+        "<line></line>",
+    ],
+)
 def test_an_answer_without_a_line_has_none(answer):
     assert line_in(answer).strip('"') == ""
 
@@ -81,12 +96,30 @@ def test_what_is_in_a_line_stays(line):
 
 
 def test_several_lines_become_one_without_bullets_and_numbers():
-    assert line_in("1. user: wants SQLite\n2. talk: agrees\n\n- tool: 3 files written\r\n* echo: ok\u2028end") == (
-        "user: wants SQLite talk: agrees tool: 3 files written echo: ok end"
+    assert line_in(
+        "1. user: wants SQLite\n2. talk: agrees\n\n- tool: 3 files written\r\n* echo: ok\u2028end"
+    ) == ("user: wants SQLite talk: agrees tool: 3 files written echo: ok end")
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                *"abc \n\"'`<>|+-0:*_",
+                "<think>",
+                "</think>",
+                "```",
+                "12+4|",
+                "<line>",
+                "</line>",
+                "Summary:",
+                "\u2028",
+                "\ud800",
+            ]
+        ),
+        max_size=60,
     )
-
-
-@given(st.lists(st.sampled_from([*"abc \n\"'`<>|+-0:*_", "<think>", "</think>", "```", "12+4|", "<line>", "</line>", "Summary:", "\u2028", "\ud800"]), max_size=60))
+)
 @settings(max_examples=500, deadline=None)
 def test_whatever_is_answered_it_becomes_one_line(pieces):
     line = line_in("".join(pieces))
@@ -94,7 +127,27 @@ def test_whatever_is_answered_it_becomes_one_line(pieces):
     assert len(line.splitlines()) <= 1
 
 
-@pytest.mark.parametrize("piece", ["<think>", "</think>", "```", "``` ", " ", "\n", '"', "1+", "12+4|", "- ", "Summary: ", "<a>", "-", "**", "here is ", "<|channel|>"])
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "<think>",
+        "</think>",
+        "```",
+        "``` ",
+        " ",
+        "\n",
+        '"',
+        "1+",
+        "12+4|",
+        "- ",
+        "Summary: ",
+        "<a>",
+        "-",
+        "**",
+        "here is ",
+        "<|channel|>",
+    ],
+)
 def test_a_huge_answer_of_any_kind_costs_little_time(piece):
     began = time.perf_counter()
     line_in(piece * (400_000 // len(piece)))

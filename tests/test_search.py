@@ -25,7 +25,9 @@ def log(memory, *texts):
 
 def log_apart(memory, *texts):
     """Each in a session of its own: what stands beside a match is lifted by it."""
-    memory.record([Entry(kind="user", text=text, session=f"s{number}") for number, text in enumerate(texts)])
+    memory.record(
+        [Entry(kind="user", text=text, session=f"s{number}") for number, text in enumerate(texts)]
+    )
     assert memory.settle(30)
 
 
@@ -34,7 +36,9 @@ def found(memory, query, limit=20, *, newest=False):
 
 
 def test_messages_are_found_by_their_words_those_with_all_of_them_first(memory):
-    log_apart(memory, "the invoice of Maria is late", "Maria sings", "an invoice", "nothing of that")
+    log_apart(
+        memory, "the invoice of Maria is late", "Maria sings", "an invoice", "nothing of that"
+    )
     assert found(memory, "Maria invoice")[0] == 0
     assert set(found(memory, "Maria invoice")) == {0, 1, 2}
     assert found(memory, "MARIA sings")[0] == 1
@@ -45,7 +49,12 @@ def test_a_hit_is_the_message_whole_with_a_line_that_can_be_opened(memory, clock
     memory.record([Entry(kind="talk", text=text, session="s1")])
     memory.settle(30)
     (hit,) = memory.search("umbrella")
-    assert (hit.id, hit.kind, hit.session, hit.date) == (0, "talk", "s1", clock().isoformat(timespec="seconds"))
+    assert (hit.id, hit.kind, hit.session, hit.date) == (
+        0,
+        "talk",
+        "s1",
+        clock().isoformat(timespec="seconds"),
+    )
     assert hit.text == text
     assert hit.line.startswith("0+1|talk: …")
     assert "umbrella" in hit.line
@@ -55,17 +64,33 @@ def test_a_hit_is_the_message_whole_with_a_line_that_can_be_opened(memory, clock
 
 def test_hits_come_best_or_newest_first(memory):
     others = (f"something else {number}" for number in range(9))
-    log_apart(memory, "the invoice of Maria is late", "Maria paid the invoice", *others, "Maria sings", "an invoice of 3 euros", "Maria likes the sea, and the harbour, and rain")
+    log_apart(
+        memory,
+        "the invoice of Maria is late",
+        "Maria paid the invoice",
+        *others,
+        "Maria sings",
+        "an invoice of 3 euros",
+        "Maria likes the sea, and the harbour, and rain",
+    )
     assert set(found(memory, "Maria invoice", 2)) == {0, 1}
     assert found(memory, "Maria invoice", 3)[2] in (11, 12)
-    assert found(memory, "Maria invoice", newest=True) == [1, 0], "one word of two is no hit while others hold both"
+    assert found(memory, "Maria invoice", newest=True) == [1, 0], (
+        "one word of two is no hit while others hold both"
+    )
     assert found(memory, "Maria", newest=True) == [13, 11, 1, 0]
     assert found(memory, "Maria", 2, newest=True) == [13, 11]
     assert found(memory, "Maria submarine", 2, newest=True) == [13, 11]
 
 
 def test_the_users_words_come_before_tool_output_and_a_repeated_text_once(memory):
-    memory.record([Entry(kind="echo", text="retry of invoice export failed"), Entry(kind="user", text="why a retry of the invoice export?"), *[Entry(kind="talk", text="nothing to add")] * 9])
+    memory.record(
+        [
+            Entry(kind="echo", text="retry of invoice export failed"),
+            Entry(kind="user", text="why a retry of the invoice export?"),
+            *[Entry(kind="talk", text="nothing to add")] * 9,
+        ]
+    )
     log(memory, *["an invoice  twice", "An invoice twice"] * 20)
     assert found(memory, "invoice export retry", 2) == [1, 0]
     assert found(memory, "invoice twice") == [50, 1, 0]
@@ -75,7 +100,12 @@ def test_the_users_words_come_before_tool_output_and_a_repeated_text_once(memory
 def test_words_that_stand_everywhere_are_found_newest_first(memory, monkeypatch):
     for name in ("LISTED", "_LISTED_ANYWAY"):
         monkeypatch.setattr(postings, name, 3)
-    log(memory, *[f"the deploy {k}" for k in range(40)], *[f"a release {k}" for k in range(40)], "deploy and release")
+    log(
+        memory,
+        *[f"the deploy {k}" for k in range(40)],
+        *[f"a release {k}" for k in range(40)],
+        "deploy and release",
+    )
     assert found(memory, "deploy", 3) == [80, 39, 38]
     assert found(memory, "what did you deploy?", 3) == [80, 39, 38]
     assert found(memory, "deploy release", 3)[0] == 80
@@ -119,7 +149,34 @@ def test_words_of_any_language_are_found(memory, text, query):
 
 @pytest.mark.parametrize(
     "query",
-    ["", " ", "?!", '"', "'", "AND", "OR NOT", "NEAR(a b)", "a*", "(", "^x", "col:x", "-x", "_", "__", "_ foo", "\x00", "\ud83d", "\ud83d foo", "🙂", "ǆ" * 9, "x" * 100_000, "a b c " * 5_000, "%", "\\", "中"],
+    [
+        "",
+        " ",
+        "?!",
+        '"',
+        "'",
+        "AND",
+        "OR NOT",
+        "NEAR(a b)",
+        "a*",
+        "(",
+        "^x",
+        "col:x",
+        "-x",
+        "_",
+        "__",
+        "_ foo",
+        "\x00",
+        "\ud83d",
+        "\ud83d foo",
+        "🙂",
+        "ǆ" * 9,
+        "x" * 100_000,
+        "a b c " * 5_000,
+        "%",
+        "\\",
+        "中",
+    ],
 )
 def test_nothing_a_user_may_type_is_an_error(memory, query):
     log(memory, "foo bar", "中文")
@@ -133,7 +190,9 @@ def test_any_limit_is_kept_within_reason(memory, limit):
     assert len(memory.search("apple", limit)) == min(max(limit, 1), 30)
 
 
-@pytest.mark.parametrize("text", ["", "\x00", "a\x00b needle", "\ud83d needle", "needle " * 300_000, "𝄞" * 100])
+@pytest.mark.parametrize(
+    "text", ["", "\x00", "a\x00b needle", "\ud83d needle", "needle " * 300_000, "𝄞" * 100]
+)
 def test_any_text_can_be_made_searchable(memory, text):
     log(memory, "first", text, "last word")
     assert found(memory, "last") == [2]
@@ -141,7 +200,10 @@ def test_any_text_can_be_made_searchable(memory, text):
 
 
 class LongLog:
-    """Half a million messages that nobody had to write: texts by number, but for a few that say what no other says."""
+    """Half a million messages that nobody had to write.
+
+    Texts by number, but for a few that say what no other says.
+    """
 
     TOTAL = 500_003
     KNOWN: ClassVar = {
@@ -152,8 +214,16 @@ class LongLog:
     }
 
     def message(self, id_):
-        kind, text = self.KNOWN.get(id_) or ("user", f"we deploy number {id_} {'早 晚'[id_ % 3]}们 new view{id_ % 7} of core{id_ % 11} called build")
-        return Message(id=id_, kind=kind, text=text, date="2026-05-01T09:00:00+02:00", session=f"s{id_ // 400}")
+        kind, text = self.KNOWN.get(id_) or (
+            "user",
+            (
+                f"we deploy number {id_} {'早 晚'[id_ % 3]}们 new view{id_ % 7} of core{id_ % 11} "
+                "called build"
+            ),
+        )
+        return Message(
+            id=id_, kind=kind, text=text, date="2026-05-01T09:00:00+02:00", session=f"s{id_ // 400}"
+        )
 
     def messages_of(self, ids):
         return [self.message(id_) for id_ in sorted(ids)]
@@ -170,7 +240,9 @@ def long_search(tmp_path_factory):
     log = LongLog()
     search = Search(tmp_path_factory.mktemp("long") / "search.sqlite", lambda: 1)
     for first in range(0, log.TOTAL, 20_000):
-        search.add(first, [log.message(id_).text for id_ in range(first, min(log.TOTAL, first + 20_000))])
+        search.add(
+            first, [log.message(id_).text for id_ in range(first, min(log.TOTAL, first + 20_000))]
+        )
     yield search
     search.close()
 
@@ -195,8 +267,12 @@ def test_the_only_mention_half_a_million_messages_ago_is_found(long_search, quer
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("query", ["deploy", "what did we deploy?", "a new build", "們", "new view3"])
-def test_what_half_a_million_messages_share_points_to_none_and_is_found_newest_first(long_search, query):
+@pytest.mark.parametrize(
+    "query", ["deploy", "what did we deploy?", "a new build", "們", "new view3"]
+)
+def test_what_half_a_million_messages_share_points_to_none_and_is_found_newest_first(
+    long_search, query
+):
     matches = find(LongLog(), long_search, query)
     assert not any(singles_out(match.strength, matches.total, **POINTED) for match in matches.best)
     newest = [hit.id for hit in hits(LongLog(), long_search, query, 5, newest=True)]
@@ -233,7 +309,11 @@ def test_an_index_that_is_damaged_is_made_again(opened, root, garbage):
     log(memory, *[f"apple number {k}" for k in range(200)])
     memory.close()
     path = root / "search.sqlite"
-    path.write_bytes(garbage if garbage is not None else path.read_bytes()[:4096] + b"\xff" * (path.stat().st_size - 4096))
+    path.write_bytes(
+        garbage
+        if garbage is not None
+        else path.read_bytes()[:4096] + b"\xff" * (path.stat().st_size - 4096)
+    )
     memory = opened()
     for _ in range(3):
         try:
@@ -277,6 +357,7 @@ def test_two_memories_on_one_directory_find_the_same(opened):
     log(memory, "an apple")
     log(other, "another apple")
     assert sorted(found(memory, "apple")) == sorted(found(other, "apple")) == [0, 1]
+
 
 def test_a_full_text_file_that_vanishes_while_it_is_opened_is_made_anew(memory, monkeypatch):
     """SQLite calls it an error of the disk."""

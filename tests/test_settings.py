@@ -1,4 +1,7 @@
-"""Settings: every default is safe, a bad value costs that value alone, and the warning says what would be good."""
+"""Settings.
+
+Every default is safe, a bad value costs that value alone, and the warning says what would be good.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +19,26 @@ PATIENT = settings(deadline=None)
 """Other work shares the machine: how long an example takes is no property of the code."""
 
 DEFAULTS = {
-    "view_budget_chars": 16_000, "node_bytes": 512, "compact_enabled": True, "summarizer": "auto", "model_kinds": ["user", "talk", "work", "note"],
-    "compact_jobs": 4, "compact_tokens_per_day": 5_000_000, "retain_pre_filter": {"enabled": False, "model": "", "prompt": "", "min_user_chars": 20},
-    "memory_mode": "hybrid", "recall": "session", "focus_chars": 4_000, "search_tool": False, "platforms_off": [],
-}  # fmt: skip
+    "view_budget_chars": 16_000,
+    "node_bytes": 512,
+    "compact_enabled": True,
+    "summarizer": "auto",
+    "model_kinds": ["user", "talk", "work", "note"],
+    "compact_jobs": 4,
+    "compact_tokens_per_day": 5_000_000,
+    "retain_pre_filter": {"enabled": False, "model": "", "prompt": "", "min_user_chars": 20},
+    "memory_mode": "hybrid",
+    "recall": "session",
+    "focus_chars": 4_000,
+    "search_tool": False,
+    "platforms_off": [],
+}
 RANGES = {"view_budget_chars": (2_000, 200_000), "node_bytes": (128, 4_096), "compact_jobs": (1, 8)}
-CHOICES = {"summarizer": ["auto", "model", "local"], "memory_mode": ["hybrid", "context", "tools"], "recall": ["session", "turn"]}
+CHOICES = {
+    "summarizer": ["auto", "model", "local"],
+    "memory_mode": ["hybrid", "context", "tools"],
+    "recall": ["session", "turn"],
+}
 BAD = {
     "view_budget_chars": [1_999, 200_001, "many", None, [], 16_000.5, 10**30, -1],
     "node_bytes": [127, 4_097, "", {}],
@@ -30,7 +47,13 @@ BAD = {
     "model_kinds": ["user", ["user", "thought"], [1], None, {"user": 1}],
     "compact_jobs": [0, 9, -3],
     "compact_tokens_per_day": [-1, "lots"],
-    "retain_pre_filter": [True, {"enabled": "perhaps"}, {"min_user_chars": -1}, {"colour": "red"}, []],
+    "retain_pre_filter": [
+        True,
+        {"enabled": "perhaps"},
+        {"min_user_chars": -1},
+        {"colour": "red"},
+        [],
+    ],
     "memory_mode": ["all", None],
     "recall": ["always", 0],
     "focus_chars": [-1, 200_001, None],
@@ -38,8 +61,14 @@ BAD = {
     "platforms_off": ["telegram", [1], None],
 }
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=5,
 )
 
@@ -50,7 +79,9 @@ def test_the_defaults_are_those_the_manual_names():
     assert read_settings(DEFAULTS) == (Settings(), [])
 
 
-@pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in BAD.items() for value in values])
+@pytest.mark.parametrize(
+    ("key", "value"), [(key, value) for key, values in BAD.items() for value in values]
+)
 def test_a_bad_value_is_named_and_falls_back_while_the_others_stay_in_force(key, value):
     other = "node_bytes" if key != "node_bytes" else "compact_jobs"
     good = {other: 200 if other == "node_bytes" else 2, "unheard_of": 1}
@@ -70,7 +101,15 @@ def test_a_warning_names_the_whole_range(key):
         assert str(bound) in warning
 
 
-@pytest.mark.parametrize(("key", "value"), [("platforms_off", "telegram"), ("view_budget_chars", 5), ("memory_mode", "both"), ("search_tool", "x")])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("platforms_off", "telegram"),
+        ("view_budget_chars", 5),
+        ("memory_mode", "both"),
+        ("search_tool", "x"),
+    ],
+)
 def test_a_warning_speaks_of_the_file_and_not_of_the_types_of_this_program(key, value):
     warning = read_settings({key: value})[1][0]
     assert f"not {value!r}; the default {json.dumps(DEFAULTS[key])} is in force" in warning
@@ -95,7 +134,10 @@ def test_a_bad_part_of_a_setting_is_named_with_its_own_name():
 
 @pytest.mark.parametrize("raw", [None, 1, "x", [], True, [{}]])
 def test_what_is_no_object_leaves_all_defaults_in_force_and_says_so(raw):
-    assert read_settings(raw) == (Settings(), ["the settings are not a JSON object; all defaults are in force"])
+    assert read_settings(raw) == (
+        Settings(),
+        ["the settings are not a JSON object; all defaults are in force"],
+    )
 
 
 @PATIENT

@@ -47,10 +47,21 @@ def stored(home):
 
 
 def test_the_top_level_loads_without_a_single_package_beyond_the_standard_library():
-    """The host executes every file of the top level; one import that fails there hides the provider, so nobody can set it up."""
-    program = "import sys; sys.path.insert(0, sys.argv[1])\nimport optchat, optchat.cli, optchat.config_schema, optchat.__main__\nprint(optchat.OptchatError)"
+    """The host executes every file of the top level.
 
-    done = subprocess.run([sys.executable, "-I", "-S", "-c", program, str(CHECKOUT)], capture_output=True, text=True, check=False)
+    One import that fails there hides the provider, so nobody can set it up.
+    """
+    program = (
+        "import sys; sys.path.insert(0, sys.argv[1])\nimport optchat, optchat.cli, "
+        "optchat.config_schema, optchat.__main__\nprint(optchat.OptchatError)"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", program, str(CHECKOUT)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
     assert done.returncode == 0, done.stderr
     assert "OptchatError" in done.stdout
@@ -71,7 +82,9 @@ def test_no_pyproject_lies_in_the_plugin_directory():
 def test_the_three_lists_of_dependencies_agree():
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     manifest = (CHECKOUT / "optchat" / "plugin.yaml").read_text(encoding="utf-8").splitlines()
-    named = [line.strip("- ").strip() for line in manifest[manifest.index("pip_dependencies:") + 1 :]]
+    named = [
+        line.strip("- ").strip() for line in manifest[manifest.index("pip_dependencies:") + 1 :]
+    ]
 
     assert sorted(dependencies.REQUIREMENTS.values()) == sorted(project["dependencies"])
     assert sorted(named) == sorted(dependencies.REQUIREMENTS)
@@ -80,7 +93,9 @@ def test_the_three_lists_of_dependencies_agree():
 def test_versions_agree():
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
-    assert f"version: {project['version']}" in (CHECKOUT / "optchat" / "plugin.yaml").read_text(encoding="utf-8")
+    assert f"version: {project['version']}" in (CHECKOUT / "optchat" / "plugin.yaml").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_what_is_missing_is_named_with_the_command_that_installs_it(monkeypatch):
@@ -104,7 +119,9 @@ def test_every_setting_is_a_field_with_the_same_default():
         assert settings == Settings()
 
 
-@pytest.mark.parametrize("field", [field for field in FIELDS if field.choices], ids=lambda field: field.key)
+@pytest.mark.parametrize(
+    "field", [field for field in FIELDS if field.choices], ids=lambda field: field.key
+)
 def test_every_choice_is_a_value_the_settings_take(field):
     for value, meaning in field.choices:
         configuration.check(field, value)
@@ -112,7 +129,13 @@ def test_every_choice_is_a_value_the_settings_take(field):
 
 
 def test_answers_become_json_of_the_right_kind(tmp_path):
-    answers = {"view_budget_chars": "24,000", "search_tool": "yes", "platforms_off": "telegram, cron", "model_kinds": '["user"]', "summarizer": " local "}
+    answers = {
+        "view_budget_chars": "24,000",
+        "search_tool": "yes",
+        "platforms_off": "telegram, cron",
+        "model_kinds": '["user"]',
+        "summarizer": " local ",
+    }
 
     configuration.save_config(answers, str(tmp_path))
 
@@ -128,15 +151,26 @@ def test_answers_become_json_of_the_right_kind(tmp_path):
 def test_answers_merge_into_what_a_user_wrote_by_hand(tmp_path):
     file = configuration.config_file(tmp_path)
     file.parent.mkdir()
-    file.write_bytes(b'\xef\xbb\xbf{"note to self": "\xc3\xbc", "node_bytes": 300, "recall": "turn"}')
+    file.write_bytes(
+        b'\xef\xbb\xbf{"note to self": "\xc3\xbc", "node_bytes": 300, "recall": "turn"}'
+    )
 
-    configuration.save_config({"recall": "session", "view_budget_chars": 5000, "unheard_of": 1}, str(tmp_path))
+    configuration.save_config(
+        {"recall": "session", "view_budget_chars": 5000, "unheard_of": 1}, str(tmp_path)
+    )
 
-    assert stored(tmp_path) == {"note to self": "ü", "node_bytes": 300, "recall": "session", "view_budget_chars": 5000}
+    assert stored(tmp_path) == {
+        "note to self": "ü",
+        "node_bytes": 300,
+        "recall": "session",
+        "view_budget_chars": 5000,
+    }
 
 
 def test_a_default_is_not_written_where_nothing_stood(tmp_path):
-    configuration.save_config({field.key: configuration.default(field) for field in FIELDS}, str(tmp_path))
+    configuration.save_config(
+        {field.key: configuration.default(field) for field in FIELDS}, str(tmp_path)
+    )
 
     assert not configuration.config_file(tmp_path).exists()
 
@@ -151,7 +185,15 @@ def test_saving_what_is_there_leaves_every_byte(tmp_path):
     assert file.read_text() == '{ "recall":"turn" ,\n\n "node_bytes":300}'
 
 
-@pytest.mark.parametrize(("key", "value"), [("view_budget_chars", "12"), ("summarizer", "magic"), ("platforms_off", "[1,"), ("compact_jobs", 99)])
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("view_budget_chars", "12"),
+        ("summarizer", "magic"),
+        ("platforms_off", "[1,"),
+        ("compact_jobs", 99),
+    ],
+)
 def test_a_bad_value_is_refused_by_name_and_nothing_is_written(tmp_path, key, value):
     with pytest.raises(SettingsError, match=key):
         configuration.save_config({"recall": "turn", key: value}, str(tmp_path))
@@ -175,7 +217,9 @@ def test_a_file_that_is_no_json_object_is_never_replaced(tmp_path, content):
 
 
 def test_setup_keeps_what_is_answered_and_activates_last(monkeypatch, tmp_path, saved):
-    text = run(monkeypatch, tmp_path, "9000\ncontext\n\n\n\n", config={"memory": {"memory_enabled": False}})
+    text = run(
+        monkeypatch, tmp_path, "9000\ncontext\n\n\n\n", config={"memory": {"memory_enabled": False}}
+    )
 
     assert stored(tmp_path) == {"view_budget_chars": 9000, "memory_mode": "context"}
     assert saved == [{"memory": {"memory_enabled": False, "provider": "optchat"}}]
@@ -222,13 +266,29 @@ def test_ctrl_c_activates_nothing(monkeypatch, tmp_path, saved):
     [
         ("auto", {}, "free of cost; nothing is sent anywhere"),
         ("auto", {"auxiliary": {"optchat_compact": {"model": "auto"}}}, "No model is named"),
-        ("auto", {"auxiliary": {"optchat_compact": {"model": "tiny-1"}}}, "The model tiny-1 writes the lines (auxiliary.optchat_compact)"),
-        ("auto", {"auxiliary": {"optchat_compact": {"model": "tiny-1"}}}, "at most 5,000,000 tokens a day"),
+        (
+            "auto",
+            {"auxiliary": {"optchat_compact": {"model": "tiny-1"}}},
+            "The model tiny-1 writes the lines (auxiliary.optchat_compact)",
+        ),
+        (
+            "auto",
+            {"auxiliary": {"optchat_compact": {"model": "tiny-1"}}},
+            "at most 5,000,000 tokens a day",
+        ),
         ("auto", {}, "hermes config set auxiliary.optchat_compact.model NAME"),
-        ("model", {"model": {"default": "huge-9"}}, "your MAIN model huge-9 writes them, at its price"),
+        (
+            "model",
+            {"model": {"default": "huge-9"}},
+            "your MAIN model huge-9 writes them, at its price",
+        ),
         ("model", {"model": "huge-9"}, "your MAIN model huge-9 writes them, at its price"),
         ("model", {}, "your MAIN model writes them, at its price"),
-        ("local", {"auxiliary": {"optchat_compact": {"model": "tiny-1"}}}, "on this machine, free of cost (summarizer: local)"),
+        (
+            "local",
+            {"auxiliary": {"optchat_compact": {"model": "tiny-1"}}},
+            "on this machine, free of cost (summarizer: local)",
+        ),
     ],
 )
 def test_setup_says_who_writes_the_lines(monkeypatch, tmp_path, saved, summarizer, config, told):
@@ -237,14 +297,27 @@ def test_setup_says_who_writes_the_lines(monkeypatch, tmp_path, saved, summarize
     assert told in run(monkeypatch, tmp_path, "", config=config)
 
 
-@pytest.mark.parametrize(("limit", "told"), [(1_000, "at most 1,000 tokens a day"), (0, "without a limit for a day")])
+@pytest.mark.parametrize(
+    ("limit", "told"), [(1_000, "at most 1,000 tokens a day"), (0, "without a limit for a day")]
+)
 def test_setup_says_how_much_a_model_may_cost_a_day(monkeypatch, tmp_path, saved, limit, told):
     configuration.save_config({"compact_tokens_per_day": limit}, str(tmp_path))
 
-    assert told in run(monkeypatch, tmp_path, "", config={"auxiliary": {"optchat_compact": {"model": "tiny-1"}}})
+    assert told in run(
+        monkeypatch, tmp_path, "", config={"auxiliary": {"optchat_compact": {"model": "tiny-1"}}}
+    )
 
 
-@pytest.mark.parametrize("config", [None, [], {"auxiliary": None}, {"auxiliary": {"optchat_compact": "x"}}, {"auxiliary": {"optchat_compact": {"model": 3}}}])
+@pytest.mark.parametrize(
+    "config",
+    [
+        None,
+        [],
+        {"auxiliary": None},
+        {"auxiliary": {"optchat_compact": "x"}},
+        {"auxiliary": {"optchat_compact": {"model": 3}}},
+    ],
+)
 def test_a_configuration_of_any_shape_names_no_model_where_it_names_none(config):
     assert named_model(config) == ""
 

@@ -36,7 +36,12 @@ def faults(path):
 def lines(tmp_path):
     def write(*rows, name="messages.jsonl"):
         path = tmp_path / name
-        path.write_bytes(b"".join((row if isinstance(row, bytes) else json.dumps(row).encode()) + b"\n" for row in rows))
+        path.write_bytes(
+            b"".join(
+                (row if isinstance(row, bytes) else json.dumps(row).encode()) + b"\n"
+                for row in rows
+            )
+        )
         return path
 
     return write
@@ -47,7 +52,10 @@ def lines(tmp_path):
 
 def test_a_file_is_told_by_its_content_and_not_by_its_name(tmp_path, lines):
     assert open_source(lines({"kind": "user", "text": "hi"}, name="state.db")).form == "JSONL"
-    assert open_source(lines(b"2026-03-02 bought a boat", name="log.jsonl")).form == "notes, one a line"
+    assert (
+        open_source(lines(b"2026-03-02 bought a boat", name="log.jsonl")).form
+        == "notes, one a line"
+    )
     database = StateDb(tmp_path / "LOG.txt")
     assert open_source(database.close()).form == "Hermes state.db"
 
@@ -115,17 +123,38 @@ def test_roles_and_kinds_become_kinds(lines):
         {"role": "system", "content": "be nice"},
         *({"kind": kind, "text": f"a {kind}"} for kind in KINDS),
     )
-    assert said(path) == [("user", "hello"), ("talk", "hi"), ("echo", "42"), *((kind, f"a {kind}") for kind in KINDS)]
+    assert said(path) == [
+        ("user", "hello"),
+        ("talk", "hi"),
+        ("echo", "42"),
+        *((kind, f"a {kind}") for kind in KINDS),
+    ]
     assert left_out(path) == ["system rows"]
 
 
 def test_session_author_platform_tool_and_call_are_taken(lines):
     path = lines(
-        {"kind": "echo", "text": "x", "session": "s1", "author": "Ann", "platform": "telegram", "tool": "ls", "call": "c1", "uid": "u9"},
+        {
+            "kind": "echo",
+            "text": "x",
+            "session": "s1",
+            "author": "Ann",
+            "platform": "telegram",
+            "tool": "ls",
+            "call": "c1",
+            "uid": "u9",
+        },
         {"role": "tool", "content": "y", "session_id": 7, "tool_name": "ls", "tool_call_id": "c2"},
     )
     first, second = (item.entry for item in open_source(path).items())
-    assert (first.session, first.author, first.platform, first.tool, first.call, first.uid) == ("s1", "Ann", "telegram", "ls", "c1", "u9")
+    assert (first.session, first.author, first.platform, first.tool, first.call, first.uid) == (
+        "s1",
+        "Ann",
+        "telegram",
+        "ls",
+        "c1",
+        "u9",
+    )
     assert (second.session, second.tool, second.call) == ("7", "ls", "c2")
 
 
@@ -139,18 +168,38 @@ def test_tool_calls_follow_the_text_they_came_with(lines):
                 {"id": "c2", "name": "ls", "args": {"dir": "ü"}},
             ],
         },
-        {"role": "assistant", "content": None, "tool_calls": [{"id": "c3", "function": {"name": "now"}}]},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c3", "function": {"name": "now"}}],
+        },
     )
-    assert said(path) == [("talk", "Looking."), ("tool", 'read_file {"path":  "a.py"}'), ("tool", 'ls {"dir": "ü"}'), ("tool", "now {}")]
+    assert said(path) == [
+        ("talk", "Looking."),
+        ("tool", 'read_file {"path":  "a.py"}'),
+        ("tool", 'ls {"dir": "ü"}'),
+        ("tool", "now {}"),
+    ]
     assert [item.entry.call for item in open_source(path).items()] == ["", "c1", "c2", "c3"]
 
 
 @pytest.mark.parametrize("key", ["date", "timestamp"])
-@pytest.mark.parametrize("value", ["2026-03-02T09:00:00+01:00", 1_772_438_400, 1_772_438_400_000, "2026-03-02T08:00:00Z", "1772438400"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "2026-03-02T09:00:00+01:00",
+        1_772_438_400,
+        1_772_438_400_000,
+        "2026-03-02T08:00:00Z",
+        "1772438400",
+    ],
+)
 def test_dates_are_one_moment_however_they_are_written(lines, key, value):
     path = lines({"kind": "user", "text": "hi", key: value})
     date = next(open_source(path).items()).entry.date
-    assert datetime.fromisoformat(date) == datetime(2026, 3, 2, 9, tzinfo=timezone(timedelta(hours=1)))
+    assert datetime.fromisoformat(date) == datetime(
+        2026, 3, 2, 9, tzinfo=timezone(timedelta(hours=1))
+    )
 
 
 @pytest.mark.parametrize("value", ["yesterday", "", None, True, [2026], 1e300, float("nan")])
@@ -174,7 +223,16 @@ def test_lines_that_cannot_be_read_are_named_and_the_rest_is_read(lines):
         {"kind": "user", "text": "last"},
     )
     assert said(path) == [("user", "first"), ("user", "last")]
-    assert [fault.split(" ", 2)[1] for fault in faults(path)] == ["2", "4", "5", "6", "7", "8", "9", "10"]
+    assert [fault.split(" ", 2)[1] for fault in faults(path)] == [
+        "2",
+        "4",
+        "5",
+        "6",
+        "7",
+        "8",
+        "9",
+        "10",
+    ]
     assert "not JSON" in faults(path)[0]
     assert "UTF-8" in faults(path)[6]
 
@@ -186,12 +244,21 @@ def test_odd_but_readable_lines_are_read(lines):
         b'{"kind": "user", "text": "a nul \\u0000 inside", "score": NaN}',
         {"role": "user", "content": 42},
     )
-    assert [text for _, text in said(path)] == ["after a mark", "half an emoji \ufffd", "a nul \x00 inside", "42"]
+    assert [text for _, text in said(path)] == [
+        "after a mark",
+        "half an emoji \ufffd",
+        "a nul \x00 inside",
+        "42",
+    ]
 
 
 def test_an_endless_line_is_stepped_over(lines, monkeypatch):
     monkeypatch.setattr(sources, "LINE_BYTES_MAX", 100)
-    path = lines({"kind": "user", "text": "a"}, b'{"kind":"user","text":"' + b"x" * 3_000_000 + b'"}', {"kind": "user", "text": "b"})
+    path = lines(
+        {"kind": "user", "text": "a"},
+        b'{"kind":"user","text":"' + b"x" * 3_000_000 + b'"}',
+        {"kind": "user", "text": "b"},
+    )
     assert said(path) == [("user", "a"), ("user", "b")]
     assert faults(path)[0].startswith("line 2 is longer")
     last = list(open_source(path).items())[-1]
@@ -199,9 +266,22 @@ def test_an_endless_line_is_stepped_over(lines, monkeypatch):
 
 
 def test_a_session_with_its_messages_on_one_line_is_read(lines):
-    path = lines({"id": "s1", "source": "telegram", "messages": [{"role": "user", "content": "hi"}, "no", {"role": "assistant", "content": "ho"}]})
+    path = lines(
+        {
+            "id": "s1",
+            "source": "telegram",
+            "messages": [
+                {"role": "user", "content": "hi"},
+                "no",
+                {"role": "assistant", "content": "ho"},
+            ],
+        }
+    )
     entries = [item.entry for item in open_source(path).items() if item.entry]
-    assert [(entry.text, entry.session, entry.platform) for entry in entries] == [("hi", "s1", "telegram"), ("ho", "s1", "telegram")]
+    assert [(entry.text, entry.session, entry.platform) for entry in entries] == [
+        ("hi", "s1", "telegram"),
+        ("ho", "s1", "telegram"),
+    ]
     assert faults(path) == ["line 1, message 2 is not a JSON object"]
 
 
@@ -211,26 +291,59 @@ def test_parts_that_are_no_text_become_marks_with_type_bytes_and_digest(lines):
 
     data = "data:image/png;base64," + base64.b64encode(png).decode()
     path = lines(
-        {"role": "user", "content": [{"type": "text", "text": "what is this"}, {"type": "image_url", "image_url": {"url": data}}]},
-        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://boats.example/ilse.png"}}]},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "what is this"},
+                {"type": "image_url", "image_url": {"url": data}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {"type": "image_url", "image_url": {"url": "https://boats.example/ilse.png"}}
+            ],
+        },
         {"role": "user", "content": {}},
         {"role": "user", "content": []},
     )
     mark = f"[image/png: 306 bytes, sha256 {hashlib.sha256(png).hexdigest()}]"
-    assert said(path) == [("user", f"what is this\n{mark}"), ("user", "[image_url: https://boats.example/ilse.png]")]
+    assert said(path) == [
+        ("user", f"what is this\n{mark}"),
+        ("user", "[image_url: https://boats.example/ilse.png]"),
+    ]
     assert left_out(path) == ["empty messages"] * 2
 
 
 def test_tool_parts_among_content_are_calls_and_results_and_thoughts_are_left(lines):
     path = lines(
-        {"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}, {"type": "text", "text": "I look"}, {"type": "tool_use", "id": "t1", "name": "ls", "input": {"a": 1}}]},
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": [{"type": "text", "text": "a.py"}]}]},
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "hm"},
+                {"type": "text", "text": "I look"},
+                {"type": "tool_use", "id": "t1", "name": "ls", "input": {"a": 1}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "t1",
+                    "content": [{"type": "text", "text": "a.py"}],
+                }
+            ],
+        },
     )
     assert said(path) == [("talk", "I look"), ("tool", 'ls {"a": 1}'), ("echo", "a.py")]
 
 
 def test_what_a_host_writes_around_and_instead_of_words_is_not_taken_as_words(lines):
-    block = "<memory-context>\n[System note: The following is recalled memory context, NOT new user input.]\n\nold things\n</memory-context>"
+    block = (
+        "<memory-context>\n[System note: The following is recalled memory context, NOT new user "
+        "input.]\n\nold things\n</memory-context>"
+    )
     path = lines(
         {"role": "user", "content": f"hello\n\n{block}"},
         {"role": "assistant", "content": SUMMARY},
@@ -239,7 +352,10 @@ def test_what_a_host_writes_around_and_instead_of_words_is_not_taken_as_words(li
         {"role": "assistant", "content": ""},
         {"kind": "user", "text": "I wrote <memory-context>myself</memory-context>"},
     )
-    assert said(path) == [("user", "hello"), ("user", "I wrote <memory-context>myself</memory-context>")]
+    assert said(path) == [
+        ("user", "hello"),
+        ("user", "I wrote <memory-context>myself</memory-context>"),
+    ]
 
 
 TEXTS = st.text(st.characters(), min_size=1)
@@ -249,8 +365,12 @@ TEXTS = st.text(st.characters(), min_size=1)
 @settings(max_examples=60, deadline=None)
 def test_whatever_was_written_as_jsonl_is_read_back(tmp_path_factory, rows):
     path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
-    path.write_text("".join(json.dumps({"kind": kind, "text": text}) + "\n" for kind, text in rows), encoding="ascii")
-    # json writes a character beyond the 16-bit plane and a surrogate pair alike; both mean that character.
+    path.write_text(
+        "".join(json.dumps({"kind": kind, "text": text}) + "\n" for kind, text in rows),
+        encoding="ascii",
+    )
+    # json writes a character beyond the 16-bit plane and a surrogate pair alike; both mean that
+    # character.
     assert said(path) == [(kind, clean(text)) for kind, text in rows]
 
 
@@ -298,7 +418,12 @@ def test_a_line_of_notes_is_a_note_with_its_date(lines, line, text, day):
 
 def test_forgotten_and_broken_notes_are_stepped_over(lines):
     width = 120
-    rows = [b"first note".ljust(width), b" " * width, b"cut \xe6\x9e".ljust(width), "Jürgen zahlt bar".encode().ljust(width)]
+    rows = [
+        b"first note".ljust(width),
+        b" " * width,
+        b"cut \xe6\x9e".ljust(width),
+        "Jürgen zahlt bar".encode().ljust(width),
+    ]
     path = lines(*rows)
     assert said(path) == [("note", "first note"), ("note", "Jürgen zahlt bar")]
     assert faults(path) == ["line 3 is not UTF-8"]
@@ -318,7 +443,14 @@ def test_rows_of_both_hosts_are_read_in_the_order_they_were_stored(host):
     host.session("s1")
     host.session("s2", source="telegram")
     host.say("s1", "user", "list the files")
-    call = [{"id": "c1", "call_id": "c1", "type": "function", "function": {"name": "terminal", "arguments": '{"command": "ls"}'}}]
+    call = [
+        {
+            "id": "c1",
+            "call_id": "c1",
+            "type": "function",
+            "function": {"name": "terminal", "arguments": '{"command": "ls"}'},
+        }
+    ]
     host.say("s2", "user", "hi from the tram")
     host.say("s1", "assistant", "", tool_calls=json.dumps(call))
     host.say("s1", "tool", "a.py b.py", tool_call_id="c1", tool_name="terminal")
@@ -340,7 +472,17 @@ def test_rows_of_both_hosts_are_read_in_the_order_they_were_stored(host):
 
 def test_a_list_stored_as_json_is_text_and_marks(host):
     host.session("s1")
-    host.say("s1", "user", "\x00json:" + json.dumps([{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": "https://a.example/b.png"}}]))
+    host.say(
+        "s1",
+        "user",
+        "\x00json:"
+        + json.dumps(
+            [
+                {"type": "text", "text": "look"},
+                {"type": "image_url", "image_url": {"url": "https://a.example/b.png"}},
+            ]
+        ),
+    )
     host.say("s1", "user", "\x00json:[broken")
     assert said(host.path) == [("user", "look\n[image_url: https://a.example/b.png]")]
     assert len(faults(host.path)) == 1
@@ -362,11 +504,24 @@ def test_notices_and_reports_of_the_newer_host_are_told_from_words(tmp_path):
     host = StateDb(tmp_path / "state.db", newer=True)
     host.session("s1", display_name="Ann", chat_type="dm")
     host.say("s1", "user", "hello")
-    host.say("s1", "assistant", "Your request was not processed. Send it again.", display_kind="failed_turn")
-    host.say("s1", "user", "[ASYNC DELEGATION COMPLETE — d1] found 3 boats", display_kind="async_delegation_complete")
+    host.say(
+        "s1",
+        "assistant",
+        "Your request was not processed. Send it again.",
+        display_kind="failed_turn",
+    )
+    host.say(
+        "s1",
+        "user",
+        "[ASYNC DELEGATION COMPLETE — d1] found 3 boats",
+        display_kind="async_delegation_complete",
+    )
     host.say("s1", "user", "The model was switched.", display_kind="model_switch")
     host.close()
-    assert said(host.path) == [("user", "hello"), ("work", "[ASYNC DELEGATION COMPLETE — d1] found 3 boats")]
+    assert said(host.path) == [
+        ("user", "hello"),
+        ("work", "[ASYNC DELEGATION COMPLETE — d1] found 3 boats"),
+    ]
     assert next(open_source(host.path).items()).entry.author == "Ann"
 
 
@@ -390,7 +545,9 @@ def test_a_compression_into_a_new_session_brings_only_what_is_new(host):
         host.turn("s1", f"question {index}", f"answer {index}")
     host.compress("s1", head=3, tail=4, child="s2")
     host.turn("s2", "question 6", "answer 6")
-    assert [text for kind, text in said(host.path) if kind == "user"] == [f"question {index}" for index in range(7)]
+    assert [text for kind, text in said(host.path) if kind == "user"] == [
+        f"question {index}" for index in range(7)
+    ]
 
 
 def test_a_branch_brings_only_what_is_new(host):
@@ -400,8 +557,17 @@ def test_a_branch_brings_only_what_is_new(host):
     host.branch("s1", "s2")
     host.turn("s2", "ok", "fine")
     host.turn("s1", "ok", "fine")
-    found = [(item.entry.session, item.entry.text) for item in open_source(host.path).items() if item.entry]
-    assert found == [("s1", "ok"), ("s1", "fine")] * 2 + [("s2", "ok"), ("s2", "fine"), ("s1", "ok"), ("s1", "fine")]
+    found = [
+        (item.entry.session, item.entry.text)
+        for item in open_source(host.path).items()
+        if item.entry
+    ]
+    assert found == [("s1", "ok"), ("s1", "fine")] * 2 + [
+        ("s2", "ok"),
+        ("s2", "fine"),
+        ("s1", "ok"),
+        ("s1", "fine"),
+    ]
 
 
 def test_a_new_session_that_merely_follows_another_is_read_whole(host):
@@ -416,15 +582,27 @@ def test_a_message_glued_to_a_summary_is_read_once(host):
     host.session("s1")
     host.turn("s1", "first", "one")
     host.turn("s1", "second", "two")
-    merged = f"[PRIOR CONTEXT — for reference only; not a new message]\ntwo\n\n[END OF PRIOR CONTEXT — COMPACTION SUMMARY BELOW]\n\n{SUMMARY}"
+    merged = (
+        "[PRIOR CONTEXT — for reference only; not a new message]\ntwo\n\n[END OF PRIOR CONTEXT "
+        f"— COMPACTION SUMMARY BELOW]\n\n{SUMMARY}"
+    )
     more = {"message_uid": host.live["s1"][-1]["message_uid"]} if host.newer else {}
     host.say("s1", "assistant", merged, **more)
-    assert said(host.path) == [("user", "first"), ("talk", "one"), ("user", "second"), ("talk", "two")]
+    assert said(host.path) == [
+        ("user", "first"),
+        ("talk", "one"),
+        ("user", "second"),
+        ("talk", "two"),
+    ]
 
 
 STEPS = st.lists(
     st.one_of(
-        st.tuples(st.just("turn"), st.sampled_from(["ok", "yes", "go on"]), st.sampled_from(["done", "fine"])),
+        st.tuples(
+            st.just("turn"),
+            st.sampled_from(["ok", "yes", "go on"]),
+            st.sampled_from(["done", "fine"]),
+        ),
         st.tuples(st.just("compress"), st.integers(0, 4), st.integers(0, 6), st.booleans()),
     ),
     max_size=24,

@@ -1,4 +1,7 @@
-"""The truth under its lock: what is acknowledged is there once, in order, whatever failed, was cut, or was written by others."""
+"""The truth under its lock.
+
+What is acknowledged is there once, in order, whatever failed, was cut, or was written by others.
+"""
 
 import json
 import logging
@@ -42,7 +45,11 @@ def only_day(root, room="main"):
 
 def truth(root):
     """Every byte of the truth, by file."""
-    return {path.relative_to(root): path.read_bytes() for room in ("main", "tree") for path in sorted((root / room).iterdir())}
+    return {
+        path.relative_to(root): path.read_bytes()
+        for room in ("main", "tree")
+        for path in sorted((root / room).iterdir())
+    }
 
 
 # -- recording and reading
@@ -50,11 +57,24 @@ def truth(root):
 
 def test_what_is_said_comes_back_word_for_word_with_all_that_is_known_of_it(memory, clock):
     entry = Entry(
-        kind="tool", text="ls -l\n\tÄ𝄞 中文 \x00 end", session="s1", uid="u7", turn="t", call="c1", tool="bash", author="Ana", platform="cli", unshown=True
+        kind="tool",
+        text="ls -l\n\tÄ𝄞 中文 \x00 end",
+        session="s1",
+        uid="u7",
+        turn="t",
+        call="c1",
+        tool="bash",
+        author="Ana",
+        platform="cli",
+        unshown=True,
     )
     assert memory.record([entry]) == [0]
     stored = memory.message(0)
-    assert stored == Message(id=0, date=clock().isoformat(timespec="seconds"), **{name: getattr(entry, name) for name in entry.__slots__ if name != "date"})
+    assert stored == Message(
+        id=0,
+        date=clock().isoformat(timespec="seconds"),
+        **{name: getattr(entry, name) for name in entry.__slots__ if name != "date"},
+    )
 
 
 def test_ids_are_dense_and_in_order_over_batches_and_days(memory, clock, root):
@@ -62,7 +82,10 @@ def test_ids_are_dense_and_in_order_over_batches_and_days(memory, clock, root):
     clock.forward(days=1)
     assert memory.record(said(2, 3)) == [3, 4]
     assert texts(memory) == words(5)
-    assert [path.name for path in sorted((root / "main").iterdir())] == ["2026-05-01.jsonl", "2026-05-02.jsonl"]
+    assert [path.name for path in sorted((root / "main").iterdir())] == [
+        "2026-05-01.jsonl",
+        "2026-05-02.jsonl",
+    ]
 
 
 def test_nothing_said_writes_nothing(memory, root):
@@ -77,14 +100,34 @@ def test_a_batch_is_one_write_and_one_sync(memory):
     assert [step for step, _ in disk.operations] == ["open", "write", "fsync"]
 
 
-@given(st.lists(st.tuples(st.sampled_from(("user", "talk", "")), st.text(alphabet=st.characters()), st.text(alphabet=st.characters(), max_size=5)), max_size=5))
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(("user", "talk", "")),
+            st.text(alphabet=st.characters()),
+            st.text(alphabet=st.characters(), max_size=5),
+        ),
+        max_size=5,
+    )
+)
 @settings(max_examples=40, deadline=None)
-def test_every_text_of_unicode_comes_back_as_it_was_but_for_lone_surrogates(tmp_path_factory, batch):
+def test_every_text_of_unicode_comes_back_as_it_was_but_for_lone_surrogates(
+    tmp_path_factory, batch
+):
     store_ = Store(tmp_path_factory.mktemp("m"), clock=lambda: datetime.now(UTC))
-    store_.record([Entry(kind=kind, text=text, session=session, uid=session, date="d") for kind, text, session in batch])
-    assert [(m.kind, m.text, m.session) for m in store_.messages(0, store_.total())] == [tuple(map(clean, one)) for one in batch]
+    store_.record(
+        [
+            Entry(kind=kind, text=text, session=session, uid=session, date="d")
+            for kind, text, session in batch
+        ]
+    )
+    assert [(m.kind, m.text, m.session) for m in store_.messages(0, store_.total())] == [
+        tuple(map(clean, one)) for one in batch
+    ]
     for _, _, session in batch:
-        assert [m.session for m in store_.session_messages(session)] == [clean(s) for _, _, s in batch if clean(s) == clean(session)] or not session
+        assert [m.session for m in store_.session_messages(session)] == [
+            clean(s) for _, _, s in batch if clean(s) == clean(session)
+        ] or not session
     store_.close()
 
 
@@ -92,12 +135,17 @@ def test_half_a_character_anywhere_in_an_entry_is_no_reason_to_fail(opened):
     memory = opened()
     half = "\ud83d"
     generation = memory._store.read(lambda index: index.generation())
-    fields = dict.fromkeys(("kind", "text", "date", "session", "uid", "turn", "call", "tool", "author", "platform"), half)
+    fields = dict.fromkeys(
+        ("kind", "text", "date", "session", "uid", "turn", "call", "tool", "author", "platform"),
+        half,
+    )
     assert memory.record([Entry(**fields)]) == [0]
     assert memory.record(said(1)) == [1]
     assert texts(memory) == ["\ufffd", "message 0"]
     assert [m.id for m in memory.session_entries(half)] == [0]
-    assert memory._store.read(lambda index: index.generation()) == generation  # it did not have to be made anew
+    assert (
+        memory._store.read(lambda index: index.generation()) == generation
+    )  # it did not have to be made anew
     assert memory.settle(20)
     report = memory.check()
     assert report["disagreements"] == []
@@ -128,7 +176,15 @@ def test_opening_and_reading_change_no_byte_of_the_truth(opened, root):
         file.write(b'{"i":20,"kind":"us')
     before = truth(root)
     again = opened()
-    again.view(), again.zoom(3), again.zoom("0+8"), again.date(2), again.search("message"), again.status(), again.check()
+    (
+        again.view(),
+        again.zoom(3),
+        again.zoom("0+8"),
+        again.date(2),
+        again.search("message"),
+        again.status(),
+        again.check(),
+    )
     assert truth(root) == before
 
 
@@ -157,7 +213,10 @@ def test_nothing_is_shown_before_it_is_synced(opened, monkeypatch):
 
 @pytest.mark.parametrize("fix_taken_out", [False, True])
 def test_without_the_sync_the_test_of_durability_fails(opened, monkeypatch, fix_taken_out):
-    """A test of the test: a disk that loses what was not synced loses messages exactly if the sync is left out."""
+    """A test of the test.
+
+    A disk that loses what was not synced loses messages exactly if the sync is left out.
+    """
     memory = opened()
     synced = {}
 
@@ -182,11 +241,19 @@ def test_without_the_sync_the_test_of_durability_fails(opened, monkeypatch, fix_
 # -- failed appends
 
 
-FAULTS = [("write", faults.no_space, 0), ("write", faults.no_space, 30), ("write", faults.disk_error, 200), ("fsync", faults.disk_error, 0), ("open", faults.disk_error, 0)]
+FAULTS = [
+    ("write", faults.no_space, 0),
+    ("write", faults.no_space, 30),
+    ("write", faults.disk_error, 200),
+    ("fsync", faults.disk_error, 0),
+    ("open", faults.disk_error, 0),
+]
 
 
 @pytest.mark.parametrize(("step", "how", "landing"), FAULTS)
-def test_a_failed_append_says_so_and_the_same_entries_go_in_once_at_the_next_attempt(opened, step, how, landing):
+def test_a_failed_append_says_so_and_the_same_entries_go_in_once_at_the_next_attempt(
+    opened, step, how, landing
+):
     memory = opened()
     memory.record(said(2))
     with faults.disk(at=0, how=how, only=step, landing=landing), pytest.raises(StoreError):
@@ -199,7 +266,9 @@ def test_a_failed_append_says_so_and_the_same_entries_go_in_once_at_the_next_att
 
 @pytest.mark.parametrize("step", range(3))
 @pytest.mark.parametrize("landing", [0, 10, 150, 10_000])
-def test_entries_go_in_once_also_if_the_disk_did_not_even_let_itself_be_cut_back(opened, step, landing):
+def test_entries_go_in_once_also_if_the_disk_did_not_even_let_itself_be_cut_back(
+    opened, step, landing
+):
     memory, other = opened(), opened()
     memory.record(said(2))
     with faults.disk(at=step, for_ever=True, landing=landing), pytest.raises(StoreError):
@@ -225,7 +294,10 @@ def test_other_entries_after_a_failed_append_are_not_taken_for_the_failed_ones(o
 def test_a_failed_commit_builds_the_same_nodes_once_at_the_next_attempt(opened, landing, root):
     memory = opened()
     memory.record(said(8))
-    with faults.disk(at=0, how=faults.no_space, only="write", landing=landing), pytest.raises(StoreError):
+    with (
+        faults.disk(at=0, how=faults.no_space, only="write", landing=landing),
+        pytest.raises(StoreError),
+    ):
         memory.settle(20)
     assert memory.settle(20)
     assert len(only_day(root, "tree").read_bytes().splitlines()) == 15
@@ -236,7 +308,9 @@ def test_a_failed_commit_builds_the_same_nodes_once_at_the_next_attempt(opened, 
 
 
 @pytest.mark.parametrize("landing", [0, 25, 10_000])
-def test_after_a_crash_at_any_operation_acknowledged_entries_are_there_once_in_order(opened, landing, tmp_path, clock):
+def test_after_a_crash_at_any_operation_acknowledged_entries_are_there_once_in_order(
+    opened, landing, tmp_path, clock
+):
     def life(memory, acknowledged):
         for first in range(0, 6, 3):
             memory.record(said(3, first))
@@ -268,7 +342,12 @@ def test_after_a_crash_at_any_operation_acknowledged_entries_are_there_once_in_o
 
 def test_a_torn_tail_at_any_byte_is_stepped_over_and_swallows_nothing(opened, tmp_path):
     source = opened(tmp_path / "source")
-    source.record([Entry(kind="user", text="first"), Entry(kind="user", text="zweite Nachricht \u4e2d𝄞", session="s")])
+    source.record(
+        [
+            Entry(kind="user", text="first"),
+            Entry(kind="user", text="zweite Nachricht \u4e2d𝄞", session="s"),
+        ]
+    )
     lines = only_day(source.root).read_bytes()
     start = lines.index(b"\n") + 1
     for cut in range(start, len(lines) + 1):
@@ -295,7 +374,9 @@ def test_a_torn_tail_that_stays_is_read_once_not_at_every_append(opened, root, c
     clock.forward(days=1)
     scanned = []
     real = reads.scan
-    monkeypatch.setattr(reads, "scan", lambda path, offset=0: scanned.append(path.name) or real(path, offset))
+    monkeypatch.setattr(
+        reads, "scan", lambda path, offset=0: scanned.append(path.name) or real(path, offset)
+    )
     for k in range(1, 6):
         memory.record(said(1, k))
     assert len(scanned) <= 1
@@ -339,7 +420,9 @@ CHANGES = {
 
 @pytest.mark.parametrize("rebuilt", [False, True])
 @pytest.mark.parametrize("name", CHANGES)
-def test_a_bad_line_in_the_middle_is_stepped_over_and_reported_and_ids_never_shift(opened, root, name, rebuilt):
+def test_a_bad_line_in_the_middle_is_stepped_over_and_reported_and_ids_never_shift(
+    opened, root, name, rebuilt
+):
     memory = opened()
     memory.record(said(10))
     memory.close()
@@ -411,7 +494,9 @@ def test_a_clock_that_steps_back_changes_nothing_about_order(memory, clock):
 
 
 @pytest.mark.parametrize("days", [-1, 1, 0])
-def test_what_another_wrote_but_could_not_index_is_taken_in_whatever_day_it_has(opened, clock, days, monkeypatch):
+def test_what_another_wrote_but_could_not_index_is_taken_in_whatever_day_it_has(
+    opened, clock, days, monkeypatch
+):
     """Its ids would be given away again otherwise, and an acknowledged message lost."""
     memory, other = opened(), opened(clock=lambda: clock() + timedelta(days=days))
     memory.record(said(1))
@@ -427,8 +512,18 @@ def failing_index(*_, **__):
     raise StoreError("cannot use index.sqlite: database or disk is full")
 
 
-@pytest.mark.parametrize("error", [StoreError("the disk is full"), DamagedError("a page is damaged"), TypeError("None is no number"), MemoryError()])
-def test_an_entry_is_acknowledged_though_the_index_cannot_follow_and_the_index_catches_up(opened, monkeypatch, caplog, error):
+@pytest.mark.parametrize(
+    "error",
+    [
+        StoreError("the disk is full"),
+        DamagedError("a page is damaged"),
+        TypeError("None is no number"),
+        MemoryError(),
+    ],
+)
+def test_an_entry_is_acknowledged_though_the_index_cannot_follow_and_the_index_catches_up(
+    opened, monkeypatch, caplog, error
+):
     memory = opened()
 
     def fail(*_, **__):
@@ -443,7 +538,9 @@ def test_an_entry_is_acknowledged_though_the_index_cannot_follow_and_the_index_c
     assert_sound(memory)
 
 
-def test_batches_within_one_lock_get_their_own_numbers_though_the_index_cannot_follow(opened, monkeypatch):
+def test_batches_within_one_lock_get_their_own_numbers_though_the_index_cannot_follow(
+    opened, monkeypatch
+):
     memory = opened()
     memory.record(said(1))
     with monkeypatch.context() as patch:
@@ -481,7 +578,9 @@ def test_an_entry_that_cannot_have_the_lock_is_refused_in_time_and_written_nowhe
     assert texts(memory) == words(1)
 
 
-def test_a_memory_opens_though_the_lock_is_stuck_and_works_once_it_is_free(opened, root, monkeypatch):
+def test_a_memory_opens_though_the_lock_is_stuck_and_works_once_it_is_free(
+    opened, root, monkeypatch
+):
     monkeypatch.setattr(upkeep, "LOCK_WAIT_S", 0.2)
     first = opened()
     first.record(said(3))
@@ -508,8 +607,12 @@ def test_a_reader_inside_a_writers_block_heals_the_index_without_waiting_for_its
 # -- the index fails
 
 
-@pytest.mark.parametrize("step", ["BEGIN IMMEDIATE", "INSERT INTO messages", "UPDATE files", "COMMIT"])
-def test_an_index_that_cannot_be_written_costs_no_message_and_leaves_no_transaction_open(opened, monkeypatch, step):
+@pytest.mark.parametrize(
+    "step", ["BEGIN IMMEDIATE", "INSERT INTO messages", "UPDATE files", "COMMIT"]
+)
+def test_an_index_that_cannot_be_written_costs_no_message_and_leaves_no_transaction_open(
+    opened, monkeypatch, step
+):
     memory, other = opened(), opened()
 
     class Full:
@@ -525,7 +628,11 @@ def test_an_index_that_cannot_be_written_costs_no_message_and_leaves_no_transact
             return self.real.execute(sql, *values)
 
         def executemany(self, sql, *values):
-            return self.execute(sql, *values) if sql.startswith(step) else self.real.executemany(sql, *values)
+            return (
+                self.execute(sql, *values)
+                if sql.startswith(step)
+                else self.real.executemany(sql, *values)
+            )
 
     index = memory._store._index
     with monkeypatch.context() as patch:
@@ -542,7 +649,14 @@ def test_a_closed_memory_says_so_and_touches_nothing(opened, root):
     memory.settle(20)
     memory.close()
     before = {path: path.stat().st_ino for path in root.iterdir() if path.suffix == ".sqlite"}
-    for use in (lambda: memory.record(said(1)), memory.view, lambda: memory.zoom(0), lambda: memory.search("message"), memory.status, memory.check):
+    for use in (
+        lambda: memory.record(said(1)),
+        memory.view,
+        lambda: memory.zoom(0),
+        lambda: memory.search("message"),
+        memory.status,
+        memory.check,
+    ):
         with pytest.raises(OptchatError, match="closed"):
             use()
     assert {path: path.stat().st_ino for path in before} == before
@@ -579,7 +693,11 @@ def test_a_node_has_a_date_and_no_half_characters(opened, root, clock):
     memory._store.commit([Node(level=0, index=0, text="half \ud83d", by="model")])
     line = json.loads(only_day(root, "tree").read_bytes())
     assert line["date"] == clock().isoformat(timespec="seconds")
-    assert memory._store.texts([Place(0, 0)]) == opened()._store.texts([Place(0, 0)]) == {Place(0, 0): "half \ufffd"}
+    assert (
+        memory._store.texts([Place(0, 0)])
+        == opened()._store.texts([Place(0, 0)])
+        == {Place(0, 0): "half \ufffd"}
+    )
     assert_sound(memory)
 
 

@@ -1,4 +1,7 @@
-"""From a list and a log to what is new: alignment, the turns that messages are, and lives in which ids and words repeat."""
+"""From a list and a log to what is new.
+
+Alignment, the turns that messages are, and lives in which ids and words repeat.
+"""
 
 from __future__ import annotations
 
@@ -27,17 +30,24 @@ SEEDS = st.integers(0, 2**32)
 def item(kind, text, call=""):
     said = kind == "user"
     form = canon(text) if said else ""
-    return Item(kind, text, key_of(kind, text, call=call, said=said), canon=form, call=call, said=said)
+    return Item(
+        kind, text, key_of(kind, text, call=call, said=said), canon=form, call=call, said=said
+    )
 
 
 def message(number, kind, text, session="s", **more):
-    return Message(id=number, date="2026-05-01T09:00:00+02:00", kind=kind, text=text, session=session, **more)
+    return Message(
+        id=number, date="2026-05-01T09:00:00+02:00", kind=kind, text=text, session=session, **more
+    )
 
 
 def known(*entries, session="s"):
     """A log from words: ``u:x``, ``a:x``, ``c:x`` (a call with id x), ``t:x`` (its result)."""
     log = Known()
-    log.add(message(number, *fields, session=session, call=call) for number, (*fields, call) in enumerate(map(split, entries)))
+    log.add(
+        message(number, *fields, session=session, call=call)
+        for number, (*fields, call) in enumerate(map(split, entries))
+    )
     return log
 
 
@@ -54,7 +64,10 @@ def items(*words):
 def written(plan):
     """What a plan adds, as words; an exclamation mark for what no list has shown."""
     letters = {"user": "u", "talk": "a", "tool": "c", "echo": "t", "note": "n"}
-    return [f"{letters[a.entry.kind]}:{a.entry.text}{'!' if a.entry.unshown else ''}" for a in plan.additions]
+    return [
+        f"{letters[a.entry.kind]}:{a.entry.text}{'!' if a.entry.unshown else ''}"
+        for a in plan.additions
+    ]
 
 
 def plan(log, *words, drafts=(), **turn):
@@ -112,17 +125,25 @@ def test_a_message_logged_too_late_hides_nothing_that_follows_it():
 def test_a_call_that_is_not_logged_is_new_and_so_is_all_that_follows_it():
     log = known("u:go on", "a:done", "u:2", "a:done")
     drafts = [Draft("t", "s", "2")]
-    assert written(plan(log, "u:go on", "a:done", "u:2", "c:new", "t:new", "a:done", drafts=drafts)) == ["u:2", "c:new", "t:new", "a:done"]
+    assert written(
+        plan(log, "u:go on", "a:done", "u:2", "c:new", "t:new", "a:done", drafts=drafts)
+    ) == ["u:2", "c:new", "t:new", "a:done"]
 
 
 def test_a_turn_known_to_be_open_is_new_where_a_short_reply_after_it_is_logged():
     log = known("u:1", "a:ok", "u:2", "a:ok")
-    assert written(plan(log, "u:1", "a:ok", "u:3", "a:ok", drafts=[Draft("t", "s", "3")])) == ["u:3", "a:ok"]
+    assert written(plan(log, "u:1", "a:ok", "u:3", "a:ok", drafts=[Draft("t", "s", "3")])) == [
+        "u:3",
+        "a:ok",
+    ]
 
 
 @given(st.data())
 def test_any_list_that_begins_with_known_messages_shows_what_is_new(data):
-    """Texts are all different; the host joins unanswered messages as it likes, and has forgotten a part at the beginning."""
+    """Texts are all different.
+
+    The host joins unanswered messages as it likes, and has forgotten a part at the beginning.
+    """
     kinds = data.draw(st.lists(st.sampled_from("uac"), min_size=1, max_size=14))
     words = [f"{kind}:{number}" for number, kind in enumerate(kinds)]
     end = data.draw(st.integers(1, len(words)))
@@ -138,10 +159,14 @@ def test_any_list_that_begins_with_known_messages_shows_what_is_new(data):
 
     def left(match, letters):
         after = [word for word in shown[match.old :] if word[0] in letters]
-        return match.rest.split("\n\n") * bool(match.rest) + [part for word in after for part in word[2:].split("\n\n")]
+        return match.rest.split("\n\n") * bool(match.rest) + [
+            part for word in after for part in word[2:].split("\n\n")
+        ]
 
     said = [word[2:] for word in new if word[0] == "u"]
-    found = align(items(*shown), log.shown("s"), Expected(lambda match: left(match, "u") == said), cut=True)
+    found = align(
+        items(*shown), log.shown("s"), Expected(lambda match: left(match, "u") == said), cut=True
+    )
 
     assert left(found, "uac") == [word[2:] for word in new]
 
@@ -152,9 +177,19 @@ def test_any_list_that_begins_with_known_messages_shows_what_is_new(data):
 @given(st.data())
 @settings(max_examples=300)
 def test_joined_messages_come_apart_into_the_turns_they_are(data):
-    """Each message is one turn's, or several turns' in a row; others were lost. The texts are all different."""
+    """Each message is one turn's, or several turns' in a row; others were lost.
+
+    The texts are all different.
+    """
     count = data.draw(st.integers(1, 8))
-    drafts = [Draft(f"t{number}", "s", f"text {number}" + ("\n\nand more" if data.draw(st.booleans()) else "")) for number in range(count)]
+    drafts = [
+        Draft(
+            f"t{number}",
+            "s",
+            f"text {number}" + ("\n\nand more" if data.draw(st.booleans()) else ""),
+        )
+        for number in range(count)
+    ]
     units, expected, rest = [], [], list(drafts)
     while rest:
         deed = data.draw(st.sampled_from(["lose", "whole", "join"]))
@@ -179,7 +214,9 @@ def test_of_turns_that_look_alike_the_last_ones_have_lived_unless_some_were_take
 
 
 def test_when_a_host_took_a_message_in_tells_turns_that_look_alike_apart():
-    drafts = [Draft(f"t{number}", "s", "ok", f"2026-05-01T09:0{number}:00+00:00") for number in range(3)]
+    drafts = [
+        Draft(f"t{number}", "s", "ok", f"2026-05-01T09:0{number}:00+00:00") for number in range(3)
+    ]
     for number, draft in enumerate(drafts):
         for oldest_first in (False, True):
             unit = Unit("ok", stamp=draft.time + 0.4)
@@ -204,13 +241,18 @@ def test_a_picture_is_the_turn_that_came_without_words():
 
 def test_what_was_begun_and_never_shown_stands_before_what_was_shown_later():
     drafts = [Draft("t1", "s", "lost"), Draft("t2", "s", "2")]
-    found = plan(known("u:1", "a:x"), "u:1", "a:x", "u:2", "a:y", drafts=drafts, running="t2", sure=True)
+    found = plan(
+        known("u:1", "a:x"), "u:1", "a:x", "u:2", "a:y", drafts=drafts, running="t2", sure=True
+    )
     assert written(found) == ["u:lost!", "u:2", "a:y"]
 
 
 def test_a_turn_of_another_live_instance_is_not_given_up():
     drafts = [Draft("t1", "s", "elsewhere", foreign=True), Draft("t2", "s", "2")]
-    assert written(plan(Known(), "u:2", "a:y", drafts=drafts, running="t2", sure=True)) == ["u:2", "a:y"]
+    assert written(plan(Known(), "u:2", "a:y", drafts=drafts, running="t2", sure=True)) == [
+        "u:2",
+        "a:y",
+    ]
 
 
 def test_a_list_that_is_older_than_the_running_turn_leaves_it_open():
@@ -242,16 +284,28 @@ def test_with_ids_new_is_what_has_an_unknown_one():
     log.add([message(0, "user", "ok", uid="1"), message(1, "talk", "fine", uid="2")])
     again = [named("ok", "1"), named("fine", "2", "assistant")]
     assert written(plan_named(log, again)) == []
-    assert written(plan_named(log, [*again, named("ok", "3"), named("fine", "4", "assistant")])) == ["u:ok", "a:fine"]
-    assert written(plan_named(log, [named("[redacted]", "1"), named("other", "2", "assistant")])) == []
+    assert written(
+        plan_named(log, [*again, named("ok", "3"), named("fine", "4", "assistant")])
+    ) == ["u:ok", "a:fine"]
+    assert (
+        written(plan_named(log, [named("[redacted]", "1"), named("other", "2", "assistant")])) == []
+    )
 
 
 def test_an_id_that_was_absorbed_names_the_message_that_was_joined():
     log = Known()
     log.add([message(0, "user", "one", uid="1")])
     drafts = [Draft("t2", "s", "two")]
-    found = plan_named(log, [named("one\n\ntwo", "1", _absorbed_message_uids=["2"])], drafts, running="t2", sure=True)
-    assert [(a.entry.text, a.entry.uid, a.entry.turn) for a in found.additions] == [("two", "2", "t2")]
+    found = plan_named(
+        log,
+        [named("one\n\ntwo", "1", _absorbed_message_uids=["2"])],
+        drafts,
+        running="t2",
+        sure=True,
+    )
+    assert [(a.entry.text, a.entry.uid, a.entry.turn) for a in found.additions] == [
+        ("two", "2", "t2")
+    ]
 
 
 def test_calls_filled_in_later_are_new_with_the_id_of_their_message():
@@ -278,17 +332,32 @@ def test_a_message_logged_before_the_host_had_named_it_gets_its_id():
 
 @given(st.data())
 def test_what_a_session_has_shown_grows_as_if_it_were_gathered_anew(data):
-    """Whatever comes in whichever order: messages, branches, and lists that show what was logged unshown."""
+    """Whatever comes in whichever order.
+
+    Messages, branches, and lists that show what was logged unshown.
+    """
     kept, past = Known(), []
     for number in range(data.draw(st.integers(1, 12))):
         deed = data.draw(st.sampled_from(["add", "add", "fork", "bind", "look"]))
         session = data.draw(st.sampled_from("xyz"))
         if deed == "add":
             unshown = data.draw(st.booleans())
-            new = message(number, data.draw(st.sampled_from(["user", "talk", "note"])), str(number), session, turn=f"t{number}" if unshown else "", unshown=unshown)
+            new = message(
+                number,
+                data.draw(st.sampled_from(["user", "talk", "note"])),
+                str(number),
+                session,
+                turn=f"t{number}" if unshown else "",
+                unshown=unshown,
+            )
             past.append(lambda log, new=new: log.add([new]))
         elif deed == "fork":
-            fork = Fork(session, data.draw(st.sampled_from("xyz")), data.draw(st.sampled_from([-1, number])), frozenset({f"t{number - 1}"}))
+            fork = Fork(
+                session,
+                data.draw(st.sampled_from("xyz")),
+                data.draw(st.sampled_from([-1, number])),
+                frozenset({f"t{number - 1}"}),
+            )
             assume(fork.child != fork.parent)
             past.append(lambda log, fork=fork: log.fork(fork))
         elif deed == "bind":
@@ -320,7 +389,9 @@ def test_a_branch_knows_what_was_there_when_it_began():
 
 def lived(flavour, seed, *, faults, alike=False, events=12, calls="unique", short=False):
     rng = random.Random(seed)
-    world = World(flavour, MemoryStore(), keep=rng.choice((2, 4, 6)), rotate=rng.random() < 0.3, calls=calls)
+    world = World(
+        flavour, MemoryStore(), keep=rng.choice((2, 4, 6)), rotate=rng.random() < 0.3, calls=calls
+    )
     live(world, rng, faults=faults, alike=alike, events=events, short=short)
     return differences(world)
 
@@ -348,7 +419,10 @@ def test_short_replies_that_recur_are_each_logged(seed):
 
 
 def test_alike_texts_with_ids_are_told_apart_though_turns_break():
-    """98 of 100 such lives, as law 11 has it: which of several open turns a copy is may not be clear."""
+    """98 of 100 such lives, as law 11 has it.
+
+    Which of several open turns a copy is may not be clear.
+    """
     assert sum(lived("B", seed, faults=True, alike=True) != [] for seed in range(100)) <= 2
 
 

@@ -1,4 +1,7 @@
-"""Law 2: ``id+n`` and (level, index) are one to one. And every address a model may send finds its line, or a hint that does."""
+"""Law 2: ``id+n`` and (level, index) are one to one.
+
+And every address a model may send finds its line, or a hint that does.
+"""
 
 from __future__ import annotations
 
@@ -99,9 +102,26 @@ def test_a_stretch_of_any_size_is_tiled_by_a_handful_of_nodes(one, other):
 # -- addresses as models send them
 
 SPELLINGS = [
-    (40, 8), ("40", "8"), ("40", 8), (40, "8"), ("40+8",), ("40 + 8",), (" 40+8 ",), ("40+8|",), ("40+8|user: do it 7+1|\nnow",), ("  40+8|x",),
-    ("40+8", 1), ("40+8", "nonsense"), ("40+8", None), (" 40", " 8 "), (40, "+8"), ("40|", "8"), ("040", "08"), ("٤٠", "٨"), ("40\n", "8\n"),
-]  # fmt: skip
+    (40, 8),
+    ("40", "8"),
+    ("40", 8),
+    (40, "8"),
+    ("40+8",),
+    ("40 + 8",),
+    (" 40+8 ",),
+    ("40+8|",),
+    ("40+8|user: do it 7+1|\nnow",),
+    ("  40+8|x",),
+    ("40+8", 1),
+    ("40+8", "nonsense"),
+    ("40+8", None),
+    (" 40", " 8 "),
+    (40, "+8"),
+    ("40|", "8"),
+    ("040", "08"),
+    ("٤٠", "٨"),
+    ("40\n", "8\n"),
+]
 
 
 @pytest.mark.parametrize("sent", SPELLINGS)
@@ -109,19 +129,54 @@ def test_every_usual_spelling_finds_its_line(sent):
     assert parse_address(*sent, total=100) == Place(3, 5)
 
 
-@pytest.mark.parametrize("sent", [(40,), ("40",), (40, 1), ("40", "1"), ("40+1",), ("40", ""), (40, " "), ("40|user: hi",)])
+@pytest.mark.parametrize(
+    "sent",
+    [(40,), ("40",), (40, 1), ("40", "1"), ("40+1",), ("40", ""), (40, " "), ("40|user: hi",)],
+)
 def test_an_id_alone_is_the_message(sent):
     assert parse_address(*sent, total=41) == Place(0, 40)
 
 
 NONSENSE = [
-    "", " ", "x", "-1", "+8", "40+", "40-8", "40..47", "4 0", "40+8+2", "40*8", "1e3", "40.0", "²", "9" * 19, "1+" + "1" * 19, "40+8 |x|"[:4] + "x",
-    None, True, False, 40.5, [40], {"id": 40}, b"40", "\ud83d", "\x00", -1, 10**30, 10**5000, -(10**5000), float("nan"),
-]  # fmt: skip
+    "",
+    " ",
+    "x",
+    "-1",
+    "+8",
+    "40+",
+    "40-8",
+    "40..47",
+    "4 0",
+    "40+8+2",
+    "40*8",
+    "1e3",
+    "40.0",
+    "²",
+    "9" * 19,
+    "1+" + "1" * 19,
+    "40+8 |x|"[:4] + "x",
+    None,
+    True,
+    False,
+    40.5,
+    [40],
+    {"id": 40},
+    b"40",
+    "\ud83d",
+    "\x00",
+    -1,
+    10**30,
+    10**5000,
+    -(10**5000),
+    float("nan"),
+]
 
 
 def label(sent):
-    """A test's name for what is sent: Python refuses to write out an integer of thousands of digits."""
+    """A test's name for what is sent.
+
+    Python refuses to write out an integer of thousands of digits.
+    """
     return f"int{sent.bit_length()}" if isinstance(sent, int) else ascii(sent)[:12]
 
 
@@ -135,7 +190,11 @@ def test_what_is_no_address_gets_an_answer_that_names_what_is_one(sent):
     assert len(str(refused.value)) < 300
 
 
-@pytest.mark.parametrize("n", ["x", "-8", -8, "8.5", None, True, [8], "8+", 10**30, 10**5000, "9" * 5000, "\ud83d", "1_0"], ids=label)
+@pytest.mark.parametrize(
+    "n",
+    ["x", "-8", -8, "8.5", None, True, [8], "8+", 10**30, 10**5000, "9" * 5000, "\ud83d", "1_0"],
+    ids=label,
+)
 def test_what_is_no_count_gets_an_answer_that_says_where_to_find_one(n):
     with pytest.raises(AddressError) as refused:
         parse_address(40, n, total=60)
@@ -190,7 +249,11 @@ def test_whatever_is_sent_the_answer_is_a_line_of_the_log_or_names_one(sent, n, 
 def test_every_node_of_a_small_log_has_its_address_and_nothing_else_has_one():
     for total in range(1, 35):
         names = {model.name(node) for node in model.complete(total)}
-        asked = {(first, count): outcome(first, count, total)[0] for first in range(total) for count in range(36)}
+        asked = {
+            (first, count): outcome(first, count, total)[0]
+            for first in range(total)
+            for count in range(36)
+        }
         assert {f"{first}+{count}" for (first, count), place in asked.items() if place} == names
 
 
@@ -206,7 +269,9 @@ def test_the_line_a_hint_names_holds_the_message_asked_for(first, count, total):
     if count < 0:
         assert refused.value.message == f"n = '{count}' is no number of messages"
     elif first >= total:
-        assert refused.value.message == f"there is no message {first}: the log holds 0 to {total - 1}"
+        assert (
+            refused.value.message == f"there is no message {first}: the log holds 0 to {total - 1}"
+        )
     else:
         addresses = re.findall(r"\d+\+\d+", refused.value.hint)
         assert len(addresses) == 2

@@ -1,4 +1,7 @@
-"""What model calls cost: sums that survive restarts, torn lines and clocks, and are read from the end of the file alone."""
+"""What model calls cost.
+
+Sums that survive restarts, torn lines and clocks, and are read from the end of the file alone.
+"""
 
 import json
 import os
@@ -29,7 +32,14 @@ def usage(tmp_path, clock):
 
 
 def call(usage, what="line", tokens_in=100, tokens_out=10, cached=40, seconds=2.0, **more):
-    usage.note(what, model="small", sent=ASKED, reply=Reply("A line.", tokens_in, tokens_out, cached), seconds=seconds, **more)
+    usage.note(
+        what,
+        model="small",
+        sent=ASKED,
+        reply=Reply("A line.", tokens_in, tokens_out, cached),
+        seconds=seconds,
+        **more,
+    )
 
 
 def failed(usage, error, what="line", seconds=1.0, **more):
@@ -53,7 +63,17 @@ def test_a_call_is_one_line_with_its_own_numbers_and_the_sums(usage, tmp_path):
     usage.count(not_retained=1)
     call(usage)
     first, second, third = lines_of(tmp_path)
-    own = {"date": "2026-05-01T09:00:00+00:00", "model": "small", "what": "line", "l": 3, "i": 7, "in": 100, "cached": 40, "out": 10, "seconds": 2.0}
+    own = {
+        "date": "2026-05-01T09:00:00+00:00",
+        "model": "small",
+        "what": "line",
+        "l": 3,
+        "i": 7,
+        "in": 100,
+        "cached": 40,
+        "out": 10,
+        "seconds": 2.0,
+    }
     assert own.items() <= first.items()
     assert not {"estimated", "error", "paused", "last_error"} & set(first)
     assert {"what": "retain", "in": 50, "cached": 0}.items() <= second.items()
@@ -114,7 +134,12 @@ def test_numbers_that_cannot_be_are_not_believed(usage, tmp_path, reply, tokens)
 def test_a_call_that_failed_is_a_line_and_may_have_been_paid_for(usage, tmp_path, clock):
     failed(usage, CallError("the model timed out"))
     (line,) = lines_of(tmp_path)
-    assert (line["in"], line["out"], line["estimated"], line["error"]) == (8, 0, True, "the model timed out")
+    assert (line["in"], line["out"], line["estimated"], line["error"]) == (
+        8,
+        0,
+        True,
+        "the model timed out",
+    )
     assert usage.spent_today() == 8
     assert facts_of(tmp_path, clock)["last_error"] == "the model timed out (2026-05-01 09:00)"
 
@@ -122,7 +147,12 @@ def test_a_call_that_failed_is_a_line_and_may_have_been_paid_for(usage, tmp_path
 def test_a_call_that_reached_no_model_costs_nothing(usage, tmp_path):
     failed(usage, ModelDownError("402: no credit"), paused="no credit")
     (line,) = lines_of(tmp_path)
-    assert (line["in"], line["out"], line["error"], line["paused"]) == (0, 0, "402: no credit", "no credit")
+    assert (line["in"], line["out"], line["error"], line["paused"]) == (
+        0,
+        0,
+        "402: no credit",
+        "no credit",
+    )
     assert usage.facts()["calls"] == 1
     assert usage.spent_today() == 0
 
@@ -170,7 +200,9 @@ CALLS = st.fixed_dictionaries(
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("call"), CALLS),
-        st.tuples(st.just("count"), st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 2))),
+        st.tuples(
+            st.just("count"), st.tuples(st.integers(0, 5), st.integers(0, 2), st.integers(0, 2))
+        ),
         st.tuples(st.just("pause"), st.sampled_from(["no credit", "no connection", ""])),
         st.tuples(st.just("days"), st.integers(-2, 2)),
         st.tuples(st.just("hours"), st.integers(-30, 30)),
@@ -198,7 +230,9 @@ class Literal:
 @pytest.mark.parametrize("disk", ["good", "bad"])
 @given(steps=STEPS)
 @settings(max_examples=60, deadline=None)
-def test_the_sums_are_those_of_a_literal_model_wherever_it_is_restarted(tmp_path_factory, disk, steps):
+def test_the_sums_are_those_of_a_literal_model_wherever_it_is_restarted(
+    tmp_path_factory, disk, steps
+):
     directory = tmp_path_factory.mktemp("usage")
     now = [datetime(2026, 5, 10, 9, tzinfo=UTC)]
     usage, literal, last_days = Usage(directory, lambda: now[0]), Literal(), []
@@ -216,11 +250,28 @@ def test_the_sums_are_those_of_a_literal_model_wherever_it_is_restarted(tmp_path
             day = now[0].date().isoformat()
             if step == "call":
                 answered = value["fails"] is None
-                reply = Reply("x", value["tokens_in"], value["tokens_out"], value["cached"]) if answered else None
-                usage.note(value["what"], model="m", sent=ASKED, reply=reply, seconds=value["ms"] / 1000, error=value["fails"])
+                reply = (
+                    Reply("x", value["tokens_in"], value["tokens_out"], value["cached"])
+                    if answered
+                    else None
+                )
+                usage.note(
+                    value["what"],
+                    model="m",
+                    sent=ASKED,
+                    reply=reply,
+                    seconds=value["ms"] / 1000,
+                    error=value["fails"],
+                )
                 literal.add(
-                    day, calls=1, tokens_in=value["tokens_in"] if answered else 8 * isinstance(value["fails"], CallError), ms=value["ms"],
-                    tokens_out=value["tokens_out"] * answered, cached=min(value["cached"], value["tokens_in"]) * answered,
+                    day,
+                    calls=1,
+                    tokens_in=value["tokens_in"]
+                    if answered
+                    else 8 * isinstance(value["fails"], CallError),
+                    ms=value["ms"],
+                    tokens_out=value["tokens_out"] * answered,
+                    cached=min(value["cached"], value["tokens_in"]) * answered,
                 )
             elif step == "count":
                 usage.count(lines=value[0], retained=value[1], not_retained=value[2])
@@ -239,15 +290,25 @@ def test_the_sums_are_those_of_a_literal_model_wherever_it_is_restarted(tmp_path
                 last_days = [each for each in last_days if each != day] + [day]
 
             today, facts = now[0].date().isoformat(), usage.facts()
-            for key, name in (("calls", "calls"), ("tokens_in", "tokens_in"), ("tokens_cached", "cached"), ("tokens_out", "tokens_out")):
+            for key, name in (
+                ("calls", "calls"),
+                ("tokens_in", "tokens_in"),
+                ("tokens_cached", "cached"),
+                ("tokens_out", "tokens_out"),
+            ):
                 assert facts[key] == literal.sum(name)
-            assert (facts["retained"], facts["not_retained"]) == (literal.sum("retained"), literal.sum("not_retained"))
+            assert (facts["retained"], facts["not_retained"]) == (
+                literal.sum("retained"),
+                literal.sum("not_retained"),
+            )
             assert facts["paused"] == literal.paused
             assert usage._now[1].total.lines == literal.sum("lines")
             assert usage._now[1].total.ms == literal.sum("ms")
             if len(set(last_days) | {today}) <= sums.DAYS_KEPT + 1:
                 assert facts["calls_today"] == literal.sum("calls", today)
-                assert usage.spent_today() == literal.sum("tokens_in", today) + literal.sum("tokens_out", today)
+                assert usage.spent_today() == literal.sum("tokens_in", today) + literal.sum(
+                    "tokens_out", today
+                )
         breaker["on"] = False
         usage.close()
         assert facts_of(directory, lambda: now[0]) == usage.facts()
@@ -265,14 +326,18 @@ def test_a_last_line_torn_at_any_byte_is_the_line_before(usage, tmp_path, clock)
     after = facts_of(tmp_path, clock)
     for cut in range(len(first), len(whole) + 1):
         (tmp_path / NAME).write_bytes(whole[:cut])
-        there = after if cut >= len(whole) - 1 else before  # a complete line that lacks its newline is a line
+        there = (
+            after if cut >= len(whole) - 1 else before
+        )  # a complete line that lacks its newline is a line
         assert facts_of(tmp_path, clock) == there
         next_one = Usage(tmp_path, clock)
         call(next_one)
         assert next_one.facts()["calls"] == there["calls"] + 1
         assert facts_of(tmp_path, clock) == next_one.facts()
         assert (tmp_path / NAME).read_bytes().startswith(whole[:cut])
-        assert (tmp_path / NAME).read_bytes()[cut : cut + 1] == (b"{" if cut in (len(first), len(whole)) else b"\n")
+        assert (tmp_path / NAME).read_bytes()[cut : cut + 1] == (
+            b"{" if cut in (len(first), len(whole)) else b"\n"
+        )
 
 
 def test_a_damaged_byte_never_gives_other_sums(usage, tmp_path, clock):
@@ -287,15 +352,28 @@ def test_a_damaged_byte_never_gives_other_sums(usage, tmp_path, clock):
         (tmp_path / NAME).write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         found = facts_of(tmp_path, clock)
         assert found in (before, right)
-        assert found == before or b"crc" in whole[at - 4 : at + 5]  # only the checksum itself was hit
+        assert (
+            found == before or b"crc" in whole[at - 4 : at + 5]
+        )  # only the checksum itself was hit
 
 
 @pytest.mark.parametrize(
     "rubbish",
-    [b"\0" * 100_000, b"\xff\xfe" * 30, b'{"date":"2026-05-01"}', b"[]", b"3", b'{"day":3,"all":{}}', b'{"day":{"date":3},"all":{}}',
-     b'{"day":{"date":"2026-05-01"},"all":[]}', b'{"day":{"date":"2026-05-01","in":-1},"all":{}}',
-     b'{"day":{"date":"2026-05-01"},"all":{"in":true}}', b'{"day":{"date":"2026-05-01"},"all":{},"last_error":[1]}', b'{"a":' * 5000],
-)  # fmt: skip
+    [
+        b"\0" * 100_000,
+        b"\xff\xfe" * 30,
+        b'{"date":"2026-05-01"}',
+        b"[]",
+        b"3",
+        b'{"day":3,"all":{}}',
+        b'{"day":{"date":3},"all":{}}',
+        b'{"day":{"date":"2026-05-01"},"all":[]}',
+        b'{"day":{"date":"2026-05-01","in":-1},"all":{}}',
+        b'{"day":{"date":"2026-05-01"},"all":{"in":true}}',
+        b'{"day":{"date":"2026-05-01"},"all":{},"last_error":[1]}',
+        b'{"a":' * 5000,
+    ],
+)
 def test_rubbish_at_the_end_is_stepped_over(usage, tmp_path, clock, rubbish):
     call(usage)
     before = usage.facts()
@@ -314,7 +392,9 @@ def test_a_file_with_nothing_to_read_counts_as_nothing(tmp_path, clock):
 
 
 def test_a_line_written_by_hand_needs_no_checksum(usage, tmp_path):
-    (tmp_path / NAME).write_text('{"day": {"date": "2026-05-01", "in": 5, "seconds": 3}, "all": {"in": 9}}\n')
+    (tmp_path / NAME).write_text(
+        '{"day": {"date": "2026-05-01", "in": 5, "seconds": 3}, "all": {"in": 9}}\n'
+    )
     assert usage.spent_today() == 5
     assert usage.facts()["tokens_in"] == 9
 
@@ -359,7 +439,9 @@ def test_wherever_writing_fails_no_call_is_counted_twice(tmp_path, clock, step, 
     assert facts_of(tmp_path, clock)["calls"] == usage.facts()["calls"] == 2
 
 
-def test_a_file_that_can_never_be_written_costs_bounded_memory_and_loses_no_count(usage, tmp_path, clock):
+def test_a_file_that_can_never_be_written_costs_bounded_memory_and_loses_no_count(
+    usage, tmp_path, clock
+):
     (tmp_path / NAME).mkdir()
     for number in range(500):
         if number == 300:
@@ -369,7 +451,12 @@ def test_a_file_that_can_never_be_written_costs_bounded_memory_and_loses_no_coun
     assert len(usage._pending) <= 65
     expected = usage.facts(backlog=10)
     assert expected["seconds_left"] == 20
-    assert (expected["calls"], expected["calls_today"], expected["retained"], expected["not_retained"]) == (500, 200, 250, 250)
+    assert (
+        expected["calls"],
+        expected["calls_today"],
+        expected["retained"],
+        expected["not_retained"],
+    ) == (500, 200, 250, 250)
     (tmp_path / NAME).rmdir()
     usage.close()
     assert facts_of(tmp_path, clock, backlog=10) == expected
@@ -377,7 +464,9 @@ def test_a_file_that_can_never_be_written_costs_bounded_memory_and_loses_no_coun
     assert sum(line.get("calls", 1) for line in lines_of(tmp_path) if line["what"] == "line") == 500
 
 
-def test_over_sums_that_could_not_be_read_none_are_written(usage, tmp_path, clock, monkeypatch, caplog):
+def test_over_sums_that_could_not_be_read_none_are_written(
+    usage, tmp_path, clock, monkeypatch, caplog
+):
     call(usage)
     other = Usage(tmp_path, clock)
 
@@ -440,7 +529,19 @@ def test_a_call_belongs_to_the_day_on_which_it_came_back(usage, clock):
     assert usage.facts()["calls_today"] == 1
 
 
-@pytest.mark.parametrize("steps", [[1, -1], [-1, 1], [1, 1, -2], [3, -3], [200, -200], [1, -1, 1, -1], [1, 1, 1, -3], [-1, -1, -1, 3]])
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [1, -1],
+        [-1, 1],
+        [1, 1, -2],
+        [3, -3],
+        [200, -200],
+        [1, -1, 1, -1],
+        [1, 1, 1, -3],
+        [-1, -1, -1, 3],
+    ],
+)
 def test_a_clock_that_comes_back_to_a_day_brings_no_second_budget(usage, tmp_path, clock, steps):
     spent = {}
     for step in [0, *steps]:
@@ -500,7 +601,10 @@ def test_a_pause_is_one_line_however_often_it_is_said(usage, tmp_path):
         usage.pause("402: no credit")
     usage.resume()
     usage.resume()
-    assert [(line["what"], line.get("paused")) for line in lines_of(tmp_path)] == [("pause", "402: no credit"), ("resume", None)]
+    assert [(line["what"], line.get("paused")) for line in lines_of(tmp_path)] == [
+        ("pause", "402: no credit"),
+        ("resume", None),
+    ]
 
 
 def test_lanes_may_note_at_once(usage, tmp_path, clock):
@@ -570,15 +674,30 @@ def test_the_facts_are_the_promised_ones(usage):
     call(usage)
     facts = usage.facts(name="given", backlog=10, jobs=4, messages=50)
     assert facts == {
-        "name": "given", "paused": "", "calls_today": 1, "tokens_in_today": 100, "tokens_cached_today": 40, "tokens_out_today": 10,
-        "calls": 1, "tokens_in": 100, "tokens_cached": 40, "tokens_out": 10, "tokens_per_message": 2.2, "backlog": 10,
-        "seconds_left": 5, "retained": 0, "not_retained": 0, "last_error": "",
-    }  # fmt: skip
+        "name": "given",
+        "paused": "",
+        "calls_today": 1,
+        "tokens_in_today": 100,
+        "tokens_cached_today": 40,
+        "tokens_out_today": 10,
+        "calls": 1,
+        "tokens_in": 100,
+        "tokens_cached": 40,
+        "tokens_out": 10,
+        "tokens_per_message": 2.2,
+        "backlog": 10,
+        "seconds_left": 5,
+        "retained": 0,
+        "not_retained": 0,
+        "last_error": "",
+    }
     assert usage.facts()["name"] == "small"
     json.dumps(facts)
 
 
-def test_how_long_it_takes_is_unknown_until_a_call_tells_and_calls_that_reach_no_model_do_not(usage):
+def test_how_long_it_takes_is_unknown_until_a_call_tells_and_calls_that_reach_no_model_do_not(
+    usage,
+):
     assert usage.facts(backlog=5)["seconds_left"] is None
     assert usage.facts(backlog=0)["seconds_left"] == 0
     failed(usage, ModelDownError("down"), seconds=0.0)
@@ -619,7 +738,9 @@ def test_a_hundred_thousand_lines_are_read_at_the_cost_of_one(tmp_path, clock, m
     many.mkdir()
     state, lines = sums.State(), []
     for number in range(100_000):
-        event = sums.Event("2026-05-01T09:00:00+00:00", "line", "small", (0, number), 1, 1000, 500, 50, ms=1500)
+        event = sums.Event(
+            "2026-05-01T09:00:00+00:00", "line", "small", (0, number), 1, 1000, 500, 50, ms=1500
+        )
         state = state.after(event)
         lines.append(sums.encode(event, state))
     (few / NAME).write_bytes(b"".join(lines[:100]))
@@ -636,7 +757,11 @@ def test_a_hundred_thousand_lines_are_read_at_the_cost_of_one(tmp_path, clock, m
     monkeypatch.setattr(reads, "read_file", None)
     assert facts_of(few, clock)["calls"] == 100
     facts = facts_of(many, clock)
-    assert (facts["calls"], facts["tokens_in"], facts["tokens_out_today"]) == (100_000, 100_000_000, 5_000_000)
+    assert (facts["calls"], facts["tokens_in"], facts["tokens_out_today"]) == (
+        100_000,
+        100_000_000,
+        5_000_000,
+    )
     call(Usage(many, clock))
     assert asked == [("few", 16_384), ("many", 16_384), ("many", 16_384)]
 
@@ -655,5 +780,13 @@ def test_the_longest_line_fits_into_what_is_read_from_the_end(tmp_path, clock):
     usage = Usage(tmp_path, clock)
     for days in range(6):
         clock.forward(days=days)
-        usage.note("retain", model="\\" * 5000, sent=ASKED, seconds=1e9, error=CallError('"\\' * 3000), paused='"\\' * 3000, place=(48, 2**48))
+        usage.note(
+            "retain",
+            model="\\" * 5000,
+            sent=ASKED,
+            seconds=1e9,
+            error=CallError('"\\' * 3000),
+            paused='"\\' * 3000,
+            place=(48, 2**48),
+        )
     assert max(map(len, (tmp_path / NAME).read_bytes().split(b"\n"))) < 8192

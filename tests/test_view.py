@@ -11,7 +11,17 @@ from hypothesis import strategies as st
 
 from optchat.core import view as view_module
 from optchat.core.tree import Place
-from optchat.core.view import Line, Marks, View, due, merge, merge_in_time, open_up, parents_within, tile
+from optchat.core.view import (
+    Line,
+    Marks,
+    View,
+    due,
+    merge,
+    merge_in_time,
+    open_up,
+    parents_within,
+    tile,
+)
 
 PATIENT = settings(deadline=None)
 """Other work shares the machine: how long an example takes is no property of the code."""
@@ -31,7 +41,9 @@ def nodes_of(lines):
 
 def given_by(built, chars=None):
     """How a view asks for a parent: its line where it is built."""
-    return lambda place: Line(place, 0 if chars is None else chars[tuple(place)]) if tuple(place) in built else None
+    return lambda place: (
+        Line(place, 0 if chars is None else chars[tuple(place)]) if tuple(place) in built else None
+    )
 
 
 def one(_line):
@@ -40,7 +52,10 @@ def one(_line):
 
 @st.composite
 def sizes(draw, built):
-    """Characters of every line: alike (so that all is ties), arbitrary, or as long as the halves together at most."""
+    """Characters of every line.
+
+    Alike (so that all is ties), arbitrary, or as long as the halves together at most.
+    """
     how = draw(st.sampled_from(["alike", "any", "shrinking"]))
     if how == "alike":
         return dict.fromkeys(built, draw(st.integers(0, 600)))
@@ -57,7 +72,9 @@ def sizes(draw, built):
 
 def weigh(line):
     """Characters of the line as shown, its newline included."""
-    return len(f"{model.name(line.place)}|\n") + (len("(not summarized yet: zoom it)") if line.chars is None else line.chars)
+    return len(f"{model.name(line.place)}|\n") + (
+        len("(not summarized yet: zoom it)") if line.chars is None else line.chars
+    )
 
 
 def weight_of(view, total, chars):
@@ -108,25 +125,43 @@ def test_leaves_may_come_in_any_order_and_end_up_in_the_order_of_the_log(total, 
 
 @PATIENT
 @given(TOTALS, SEEDS, SHARES, SHARES, SHARES)
-def test_each_merge_is_of_the_most_due_pair_with_ties_to_the_oldest(total, seed, leaves, nodes, merges):
+def test_each_merge_is_of_the_most_due_pair_with_ties_to_the_oldest(
+    total, seed, leaves, nodes, merges
+):
     """One merge at a time, against a search through all pairs with fractions."""
     built = model.some_tree(seed, total, leaves, nodes)
     view = model.some_view(seed, built, merges)
     for before, after in pairwise(model.states(view, total, built)):
-        found = merge(lines_of(before), total, len(before) - 1, weigh=one, parent=given_by(built), weight=len(before))
+        found = merge(
+            lines_of(before),
+            total,
+            len(before) - 1,
+            weigh=one,
+            parent=given_by(built),
+            weight=len(before),
+        )
         assert nodes_of(found) == after
 
 
 @PATIENT
 @given(TOTALS, SEEDS, SHARES, SHARES, SHARES, st.data())
-def test_a_batch_stops_at_the_first_state_that_is_light_enough(total, seed, leaves, nodes, merges, data):
+def test_a_batch_stops_at_the_first_state_that_is_light_enough(
+    total, seed, leaves, nodes, merges, data
+):
     built = model.some_tree(seed, total, leaves, nodes)
     view = model.some_view(seed, built, merges)
     chars = data.draw(sizes(built))
     states = list(model.states(view, total, built))
     weights = [weight_of(state, total, chars) for state in states]
     for target in {0, *weights, *(weight - 1 for weight in weights)}:
-        found = merge(lines_of(view, chars), total, target, weigh=weigh, parent=given_by(built, chars), weight=weights[0])
+        found = merge(
+            lines_of(view, chars),
+            total,
+            target,
+            weigh=weigh,
+            parent=given_by(built, chars),
+            weight=weights[0],
+        )
         at = next((k for k, weight in enumerate(weights) if weight <= target), len(states) - 1)
         assert nodes_of(found) == states[at]
         assert [line.chars for line in found] == [chars[node] for node in states[at]]
@@ -156,37 +191,65 @@ def test_after_a_batch_the_view_is_at_most_the_low_mark_or_no_pair_can_merge(
 
 @PATIENT
 @given(TOTALS, SEEDS, SHARES, SHARES, SHARES, st.integers(0, 90))
-def test_a_merge_joins_siblings_under_a_built_parent_and_nothing_splits(total, seed, leaves, nodes, merges, target):
+def test_a_merge_joins_siblings_under_a_built_parent_and_nothing_splits(
+    total, seed, leaves, nodes, merges, target
+):
     built = model.some_tree(seed, total, leaves, nodes)
     before = model.some_view(seed, built, merges)
-    after = nodes_of(merge(lines_of(before), total, target, weigh=one, parent=given_by(built), weight=len(before)))
+    after = nodes_of(
+        merge(
+            lines_of(before), total, target, weigh=one, parent=given_by(built), weight=len(before)
+        )
+    )
     for node in after:
         first, end = model.covered(node)
         inside = [part for part in before if first <= model.covered(part)[0] < end]
         assert inside == [node] or node in built
-        assert model.tiles([(a - first, b - first) for a, b in map(model.covered, inside)], end - first), (
-            "nothing but whole lines was joined"
-        )
-    assert sum(end - first for first, end in map(model.covered, after)) == sum(end - first for first, end in map(model.covered, before))
+        assert model.tiles(
+            [(a - first, b - first) for a, b in map(model.covered, inside)], end - first
+        ), "nothing but whole lines was joined"
+    assert sum(end - first for first, end in map(model.covered, after)) == sum(
+        end - first for first, end in map(model.covered, before)
+    )
 
 
 @PATIENT
 @given(TOTALS, SEEDS, SHARES, st.integers(0, 9_000), st.integers(0, 9_000))
-def test_what_merges_while_parents_are_missing_merges_as_it_would_if_none_were(total, seed, nodes, early, late):
-    """Lines that wait for a model must not cost the older ones their room: what is merged cannot be taken back."""
+def test_what_merges_while_parents_are_missing_merges_as_it_would_if_none_were(
+    total, seed, nodes, early, late
+):
+    """Lines that wait for a model must not cost the older ones their room.
+
+    What is merged cannot be taken back.
+    """
     late, early = sorted((late, early))
     built, whole = model.some_tree(seed, total, 1.0, nodes), set(model.complete(total))
     chars = dict.fromkeys(whole, 100)
     leaves = lines_of([(0, k) for k in range(total)], chars)
-    merged = merge_in_time(leaves, total, early, weigh=weigh, parent=given_by(built, chars), expected=100)
+    merged = merge_in_time(
+        leaves, total, early, weigh=weigh, parent=given_by(built, chars), expected=100
+    )
     assert set(nodes_of(merged)) <= built
     weight = sum(map(weigh, leaves))
-    ideal = nodes_of(merge(leaves, total, early, weigh=weigh, parent=given_by(whole, chars), weight=weight))
+    ideal = nodes_of(
+        merge(leaves, total, early, weigh=weigh, parent=given_by(whole, chars), weight=weight)
+    )
     for node in nodes_of(merged):
         first, end = model.covered(node)
-        assert any(a <= first and end <= b for a, b in map(model.covered, ideal)), "it has merged further than it would have"
-    then = merge(merged, total, late, weigh=weigh, parent=given_by(whole, chars), weight=sum(map(weigh, merged)))
-    assert then == merge(leaves, total, late, weigh=weigh, parent=given_by(whole, chars), weight=weight)
+        assert any(a <= first and end <= b for a, b in map(model.covered, ideal)), (
+            "it has merged further than it would have"
+        )
+    then = merge(
+        merged,
+        total,
+        late,
+        weigh=weigh,
+        parent=given_by(whole, chars),
+        weight=sum(map(weigh, merged)),
+    )
+    assert then == merge(
+        leaves, total, late, weigh=weigh, parent=given_by(whole, chars), weight=weight
+    )
 
 
 @PATIENT
@@ -195,21 +258,42 @@ def test_where_all_parents_are_there_nothing_waits(total, seed, leaves, merges, 
     dice = model.some_tree(seed, total, leaves, 1.0)
     chars = data.draw(sizes(dice))
     before = lines_of(model.some_view(seed, dice, merges), chars)
-    plain = merge(before, total, target, weigh=weigh, parent=given_by(dice, chars), weight=sum(map(weigh, tile(before, total))))
+    plain = merge(
+        before,
+        total,
+        target,
+        weigh=weigh,
+        parent=given_by(dice, chars),
+        weight=sum(map(weigh, tile(before, total))),
+    )
     if len(nodes_of(tile(before, total))) == len(before):
-        assert merge_in_time(before, total, target, weigh=weigh, parent=given_by(dice, chars), expected=1) == plain
+        assert (
+            merge_in_time(
+                before, total, target, weigh=weigh, parent=given_by(dice, chars), expected=1
+            )
+            == plain
+        )
 
 
 @PATIENT
 @given(TOTALS, SEEDS, SHARES, SHARES, SHARES, st.integers(0, 90), st.booleans())
-def test_all_parents_a_merge_can_ask_for_are_known_before_it_begins(total, seed, leaves, nodes, merges, target, gaps_too):
+def test_all_parents_a_merge_can_ask_for_are_known_before_it_begins(
+    total, seed, leaves, nodes, merges, target, gaps_too
+):
     built = model.some_tree(seed, total, leaves, nodes)
     lines = lines_of(model.some_view(seed, built, merges))
     if gaps_too:
         lines = list(tile(lines, total))
     asked = []
     for parent in (given_by(built), lambda place: Line(place, None)):
-        merge(lines, total, target, weigh=one, parent=lambda place, p=parent: asked.append(place) or p(place), weight=len(lines))
+        merge(
+            lines,
+            total,
+            target,
+            weigh=one,
+            parent=lambda place, p=parent: asked.append(place) or p(place),
+            weight=len(lines),
+        )
     known = parents_within(lines)
     assert set(asked) <= set(known)
     assert len(known) == len(set(known)) <= max(0, len(lines) - 1)
@@ -225,7 +309,9 @@ def test_a_view_is_full_past_the_high_mark_and_not_at_it(total, seed, leaves, be
     chars = dict.fromkeys(built, 50)
     high = weight_of(nodes, total, chars) + beyond
     view = View(lines_of(nodes, chars), total)
-    assert view.fold(Marks(high, 0), weigh=weigh, parent=given_by(built, chars)) == (beyond < 0 and bool(model.pairs(nodes, built)))
+    assert view.fold(Marks(high, 0), weigh=weigh, parent=given_by(built, chars)) == (
+        beyond < 0 and bool(model.pairs(nodes, built))
+    )
 
 
 # -- law 5
@@ -235,11 +321,21 @@ AGREEING_WITH_THE_WRONG_RULE = 481
 
 
 def steps_agreeing_with_push(last, rule):
-    """For t = 0 … ``last``: whether the view kept from step to step, with the list's length as budget, has the list's lines."""
+    """For t = 0 … ``last``.
+
+    Whether the view kept from step to step, with the list's length as budget, has the list's lines.
+    """
     entries, lines, agreed = [], [], []
     for t in range(last + 1):
         entries = model.push(entries, t)
-        lines = merge([*lines, Line(Place(0, t), 0)], t + 1, len(entries), weigh=one, parent=rule, weight=len(lines) + 1)
+        lines = merge(
+            [*lines, Line(Place(0, t), 0)],
+            t + 1,
+            len(entries),
+            weigh=one,
+            parent=rule,
+            weight=len(lines) + 1,
+        )
         starts = [start for start, _ in reversed(entries)]
         agreed.append([line.place.first for line in lines] == starts and len(lines) == len(entries))
     return agreed
@@ -255,14 +351,24 @@ def test_with_the_list_length_as_budget_lines_merge_in_the_order_of_push():
 
 def test_the_rule_measured_from_the_first_message_is_told_from_the_right_one(monkeypatch):
     """A test of the test: the known bug fails at t = 9, and agrees in 481 of 20,001 steps only."""
-    monkeypatch.setattr(view_module, "due", lambda place, total: model.due_from_first(place.first, place.level - 1, total))
+    monkeypatch.setattr(
+        view_module,
+        "due",
+        lambda place, total: model.due_from_first(place.first, place.level - 1, total),
+    )
     agreed = steps_agreeing_with_push(STEPS, always_built)
     assert agreed.index(False) == 9
     assert sum(agreed) == AGREEING_WITH_THE_WRONG_RULE
 
 
 @PATIENT
-@given(st.integers(0, 47), st.integers(0, 2**40), st.integers(0, 47), st.integers(0, 2**40), st.integers(0, 2**48))
+@given(
+    st.integers(0, 47),
+    st.integers(0, 2**40),
+    st.integers(0, 47),
+    st.integers(0, 2**40),
+    st.integers(0, 2**48),
+)
 def test_due_orders_as_the_fraction_does(level, index, other_level, other_index, beyond):
     """In whole numbers, because a float cannot tell neighbours apart in a log of billions."""
     one_place, other_place = Place(level + 1, index), Place(other_level + 1, other_index)
@@ -277,30 +383,56 @@ def test_due_orders_as_the_fraction_does(level, index, other_level, other_index,
 
 def roots_of(built, total):
     """The coarsest built nodes: those that stand under no other."""
-    return sorted((node for node in built if (node[0] + 1, node[1] // 2) not in built), key=model.covered)
+    return sorted(
+        (node for node in built if (node[0] + 1, node[1] // 2) not in built), key=model.covered
+    )
 
 
 def given_children(built, chars):
     def children(place):
         halves = [(place.level - 1, 2 * place.index + k) for k in (0, 1)]
-        return tuple(Line(Place(*node), chars[node]) for node in halves) if set(halves) <= built else None
+        return (
+            tuple(Line(Place(*node), chars[node]) for node in halves)
+            if set(halves) <= built
+            else None
+        )
 
     return children
 
 
 @PATIENT
 @given(TOTALS, SEEDS, SHARES, SHARES, st.data())
-def test_opened_from_its_roots_a_tree_shows_what_merging_its_leaves_would(total, seed, leaves, nodes, data):
-    """With lines no longer than their halves together, there is one view for each budget, whichever way it is come to."""
+def test_opened_from_its_roots_a_tree_shows_what_merging_its_leaves_would(
+    total, seed, leaves, nodes, data
+):
+    """With lines no longer than their halves together, there is one view for each budget, whichever
+    way it is come to.
+    """
     built = model.some_tree(seed, total, leaves, nodes)
-    chars = data.draw(sizes(built).filter(lambda chars: all(chars[n] <= both_halves(chars, n) for n in chars if n[0])))
+    chars = data.draw(
+        sizes(built).filter(
+            lambda chars: all(chars[n] <= both_halves(chars, n) for n in chars if n[0])
+        )
+    )
     leaf_view = sorted(node for node in built if node[0] == 0)
     roots = roots_of(built, total)
     weights = [weight_of(state, total, chars) for state in model.states(leaf_view, total, built)]
     for target in {0, *weights, *(weight - 1 for weight in weights)}:
-        folded = merge(lines_of(leaf_view, chars), total, target, weigh=weigh, parent=given_by(built, chars), weight=weights[0])
+        folded = merge(
+            lines_of(leaf_view, chars),
+            total,
+            target,
+            weigh=weigh,
+            parent=given_by(built, chars),
+            weight=weights[0],
+        )
         opened = open_up(
-            lines_of(roots, chars), total, target, weigh=weigh, children=given_children(built, chars), weight=weight_of(roots, total, chars)
+            lines_of(roots, chars),
+            total,
+            target,
+            weigh=weigh,
+            children=given_children(built, chars),
+            weight=weight_of(roots, total, chars),
         )
         assert opened == folded
 
@@ -312,14 +444,23 @@ def both_halves(chars, node):
 
 @PATIENT
 @given(TOTALS, SEEDS, SHARES, SHARES, st.integers(0, 12_000), st.floats(0, 0.5), st.data())
-def test_opening_up_keeps_the_budget_and_the_tiling_whatever_the_sizes_and_whatever_is_lost(total, seed, leaves, nodes, target, loss, data):
+def test_opening_up_keeps_the_budget_and_the_tiling_whatever_the_sizes_and_whatever_is_lost(
+    total, seed, leaves, nodes, target, loss, data
+):
     built = model.some_tree(seed, total, leaves, nodes)
     chars = data.draw(sizes(built))
     roots = roots_of(built, total)
     dice = model.random.Random(seed)
     left = {node for node in built if node in roots or dice.random() >= loss}
     before = weight_of(roots, total, chars)
-    opened = open_up(lines_of(roots, chars), total, target, weigh=weigh, children=given_children(left, chars), weight=before)
+    opened = open_up(
+        lines_of(roots, chars),
+        total,
+        target,
+        weigh=weigh,
+        children=given_children(left, chars),
+        weight=before,
+    )
     assert set(nodes_of(opened)) <= left
     assert model.tiles([model.covered(line.place) for line in tile(opened, total)], total)
     assert weight_of(nodes_of(opened), total, chars) <= max(target, before)

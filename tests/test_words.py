@@ -12,15 +12,50 @@ PATIENT = settings(deadline=None)
 ANY = st.text(max_size=200)
 WORDY = st.lists(
     st.sampled_from(
-        ["optchat/core/view.py", "migration_0042", "10.3.4.5", "TimeoutError", "don't", "Café", "红色的按钮", "ボタン", "버튼을", "สวัสดี", "हिन्दी", "ＡＢＣ",
-         "C:\\new\\table", "https://host.com/a/b?c=d", "HTTPServer2", "__init__", "a-b-c", "0007", "😀", "\u0301", "İstanbul", "straße", "\\n", "'", "…"]
+        [
+            "optchat/core/view.py",
+            "migration_0042",
+            "10.3.4.5",
+            "TimeoutError",
+            "don't",
+            "Café",
+            "红色的按钮",
+            "ボタン",
+            "버튼을",
+            "สวัสดี",
+            "हिन्दी",
+            "ＡＢＣ",
+            "C:\\new\\table",
+            "https://host.com/a/b?c=d",
+            "HTTPServer2",
+            "__init__",
+            "a-b-c",
+            "0007",
+            "😀",
+            "\u0301",
+            "İstanbul",
+            "straße",
+            "\\n",
+            "'",
+            "…",
+        ]
     ),
     max_size=12,
-).map(" ".join)  # fmt: skip
+).map(" ".join)
 CHINESE = st.characters(min_codepoint=0x4E00, max_codepoint=0x9FA5)
-JAPANESE = st.one_of(CHINESE, st.characters(min_codepoint=0x3041, max_codepoint=0x3096), st.characters(min_codepoint=0x30A1, max_codepoint=0x30FA), st.sampled_from("ー々〆ゝヾ"))
-KOREAN = st.one_of(st.characters(min_codepoint=0xAC00, max_codepoint=0xD7A3), st.characters(min_codepoint=0x3131, max_codepoint=0x3163))
-UNSPACED = st.sampled_from([CHINESE, JAPANESE, KOREAN]).flatmap(lambda signs: st.text(signs, min_size=2, max_size=30))
+JAPANESE = st.one_of(
+    CHINESE,
+    st.characters(min_codepoint=0x3041, max_codepoint=0x3096),
+    st.characters(min_codepoint=0x30A1, max_codepoint=0x30FA),
+    st.sampled_from("ー々〆ゝヾ"),
+)
+KOREAN = st.one_of(
+    st.characters(min_codepoint=0xAC00, max_codepoint=0xD7A3),
+    st.characters(min_codepoint=0x3131, max_codepoint=0x3163),
+)
+UNSPACED = st.sampled_from([CHINESE, JAPANESE, KOREAN]).flatmap(
+    lambda signs: st.text(signs, min_size=2, max_size=30)
+)
 
 
 @PATIENT
@@ -50,14 +85,26 @@ def test_any_run_of_two_signs_or_more_is_found(text, data):
 @pytest.mark.parametrize(
     ("text", "asked_for"),
     [
-        ("see optchat/core/view.py line 3", ["optchat/core/view.py", "view.py", "core", "view", "Optchat"]),
-        ("see C:\\work\\core\\view.py", ["C:\\work\\core\\view.py", "c:/work/core/view.py", "view.py"]),
-        ("ran migration_0042 twice", ["migration_0042", "MIGRATION_0042", "migrations", "0042", "42"]),
+        (
+            "see optchat/core/view.py line 3",
+            ["optchat/core/view.py", "view.py", "core", "view", "Optchat"],
+        ),
+        (
+            "see C:\\work\\core\\view.py",
+            ["C:\\work\\core\\view.py", "c:/work/core/view.py", "view.py"],
+        ),
+        (
+            "ran migration_0042 twice",
+            ["migration_0042", "MIGRATION_0042", "migrations", "0042", "42"],
+        ),
         ("host 10.3.4.5 is down", ["10.3.4.5"]),
         ("raised TimeoutError", ["TimeoutError", "timeouterror", "timeout", "errors"]),
         ("in __init__ of HTTPServer2", ["__init__", "init", "httpserver2", "http"]),
         ("mail bob@host.com", ["bob@host.com", "bob", "host.com"]),
-        ("at https://github.com/some/hermes-agent/issues", ["github.com", "hermes-agent", "issue", "https://github.com/some/hermes-agent/issues"]),
+        (
+            "at https://github.com/some/hermes-agent/issues",
+            ["github.com", "hermes-agent", "issue", "https://github.com/some/hermes-agent/issues"],
+        ),
         ("the café's ﬁne ＡＢＣ", ["cafe", "fine", "abc", "CAFÉ"]),
         ('{"text": "alpha\\nbeta"}', ["alpha", "beta"]),
         ("she painted children", ["painting", "child", "paints"]),
@@ -81,7 +128,20 @@ def test_function_words_are_asked_for_only_where_that_is_wanted():
     assert asked("the trip that may end").keys() == asked("trip end").keys()
 
 
-@pytest.mark.parametrize("query", ["", "   ", "😀🎉", '"', "* - + ( ) ^ :", "'''", "…", "\x00\x01", "\ud83d".encode("utf-16", "surrogatepass").decode("utf-16", "replace")])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "   ",
+        "😀🎉",
+        '"',
+        "* - + ( ) ^ :",
+        "'''",
+        "…",
+        "\x00\x01",
+        "\ud83d".encode("utf-16", "surrogatepass").decode("utf-16", "replace"),
+    ],
+)
 def test_what_holds_no_word_asks_for_nothing(query):
     assert asked(query) == {}
 

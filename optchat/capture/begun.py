@@ -29,7 +29,8 @@ class Begun:
     ``token``: empty for a turn of the host's own, of which nobody said a word. ``shown``: its own
     list is here; ``over``: and is logged; ``undone``: the user has taken turns back since.
     ``length``: messages of the list it began with, its own included; 0 where that was not shown, or
-    is no more so. ``message``: its own, as the host holds it. ``cut``: a later turn began without it.
+    is no more so. ``message``: its own, as the host holds it. ``cut``: a later turn began without
+    it.
     """
 
     token: str
@@ -76,7 +77,10 @@ def is_its(message: object, turn: Begun) -> bool:
 
 
 def hosts_own(waiting: Sequence[Begun], user_content: str | None) -> Begun | None:
-    """The host's own turn that a list may be of: one that was opened without a word of the user's."""
+    """The host's own turn that a list may be of.
+
+    One that was opened without a word of the user's.
+    """
     if user_content is None or ((what := told(user_content)) is not None and what.text.strip()):
         return None
     newest = next((turn for turn in reversed(waiting) if not turn.cut), None)
@@ -90,17 +94,26 @@ def turns_of(
     reader: Reader,
     known: Callable[[], Known],
 ) -> list[Begun]:
-    """Which of the turns that wait for a list this one may be of: one where that is sure, none where none fits.
+    """Which of the turns that wait for a list this one may be of.
 
-    ``user_content``: what opened the turn, where the host says so. ``known``: reads what the log holds.
+    One where that is sure, none where none fits.
+
+    ``user_content``: what opened the turn, where the host says so. ``known``: reads what the log
+    holds.
     """
     own = next((item for item in reversed(items) if item.said and not item.steer), None)
     last = own.canon if own is not None else ""
-    if own is not None and own.parts:  # where a picture is announced without words, no other turn can be its
+    if (
+        own is not None and own.parts
+    ):  # where a picture is announced without words, no other turn can be its
         waiting = [turn for turn in waiting if turn.wordless] or waiting
     what = told(user_content) if user_content is not None else None
     form = canon(what.text) if what is not None else None
-    fitting = [turn for turn in waiting if (turn.canon == form if form is not None else _ends(last, turn.canon))]
+    fitting = [
+        turn
+        for turn in waiting
+        if (turn.canon == form if form is not None else _ends(last, turn.canon))
+    ]
     if form is not None and fitting and all(turn.cut for turn in fitting):
         fitting += [t for t in waiting if not t.cut and alike(t.canon, form)]  # masked anew
     fitting = (
@@ -125,13 +138,21 @@ def turns_of(
 
 
 def _wordless(waiting: list[Begun], form: str, known: Callable[[], Known]) -> list[Begun]:
-    """Turns that were announced without words and may have these, as far as the log has not told theirs."""
+    """Turns that were announced without words and may have these, as far as the log has not told
+    theirs.
+    """
     by_turn = known().by_turn
     logged = {turn.token: by_turn.get(turn.token) for turn in waiting if turn.wordless}
-    return [turn for turn in waiting if turn.wordless and ((record := logged[turn.token]) is None or record.canon == form)]
+    return [
+        turn
+        for turn in waiting
+        if turn.wordless and ((record := logged[turn.token]) is None or record.canon == form)
+    ]
 
 
-def _by_place(items: Sequence[Item], waiting: list[Begun], form: str | None, read: Callable[[], Known]) -> list[Begun]:
+def _by_place(
+    items: Sequence[Item], waiting: list[Begun], form: str | None, read: Callable[[], Known]
+) -> list[Begun]:
     """The turn of a list whose text is masked in another way than when it was announced."""
     known = read()
     said = [item for item in items if item.said and not item.steer]

@@ -1,7 +1,10 @@
-"""The object a provider tells what its host does: it sees to it that every real message is logged once, in order.
+"""The object a provider tells what its host does.
 
-One for each agent. Holds no message that is not on disk or in the host's list; what is already logged is asked of the log at every
-call, because another instance or process may have written it. Decides nothing about lists: ``core/transcript.py`` does.
+It sees to it that every real message is logged once, in order.
+
+One for each agent. Holds no message that is not on disk or in the host's list; what is already
+logged is asked of the log at every call, because another instance or process may have written it.
+Decides nothing about lists: ``core/transcript.py`` does.
 """
 
 from __future__ import annotations
@@ -33,16 +36,24 @@ if TYPE_CHECKING:
     from .store import CaptureStore
 
 OVERDUE: Final = timedelta(days=1)
-"""A session whose process died usually comes back within the day, and then its list shows what became of the turn."""
+"""A session whose process died usually comes back within the day, and then its list shows what
+became of the turn.
+"""
 
 _RETRIES_MAX: Final = 20
-"""Times a batch is tried anew because other processes have written into its session meanwhile; the list is compared again each time."""
+"""Times a batch is tried anew because other processes have written into its session meanwhile.
+
+The list is compared again each time.
+"""
 _TURNS_KEPT: Final = 64
 """The newest turns begun that are remembered here; the disk knows all that are open."""
 _LEFT_KEPT: Final = 8
 """Sessions an agent has left that are remembered, the last ones."""
 _CONTINUES: Final = ("compression", "branch", "")
-"""Reasons of a switch to a session that goes on from its parent. A resumed session has only come after it."""
+"""Reasons of a switch to a session that goes on from its parent.
+
+A resumed session has only come after it.
+"""
 
 
 class Capture:
@@ -58,7 +69,9 @@ class Capture:
         parent_of: Callable[[str], str] | None = None,
     ) -> None:
         """``parent_of``: which session the host says another came from, "" where it does not."""
-        self.session = clean(session)  # as it comes back from the disk, or nothing would be known of it
+        self.session = clean(
+            session
+        )  # as it comes back from the disk, or nothing would be known of it
         self.platform = platform
         self.owner = owner or uuid4().hex[:12]
         self._store = store
@@ -75,7 +88,8 @@ class Capture:
         self._seen_to = -1
         self._ended_with: Item | None = None
         self._lock = threading.RLock()
-        # Separate from the lock above, which may be held for seconds while a batch waits for the disk: a turn must not.
+        # Separate from the lock above, which may be held for seconds while a batch waits for the
+        # disk: a turn must not.
         self._turns_lock = threading.Lock()
         self._turns: list[Begun] = []
         self._early: Early | None = None
@@ -85,7 +99,10 @@ class Capture:
     # -- what the host tells
 
     def initialized(self) -> None:
-        """A session begins, or goes on after whatever ended it: take charge of its open turns, and of those nobody came back to."""
+        """A session begins, or goes on after whatever ended it.
+
+        Take charge of its open turns, and of those nobody came back to.
+        """
         with self._lock:
             self._refresh()
             self._adopt()
@@ -96,14 +113,19 @@ class Capture:
                 if draft.token not in self._adopted:
                     self._write_down(draft.session, [draft])
 
-    def turn_started(self, text: str, author: str = "", length: int = 0, last: object = None) -> None:
-        """A turn begins with this text; empty where the host announces a picture without words. Waits for nobody.
+    def turn_started(
+        self, text: str, author: str = "", length: int = 0, last: object = None
+    ) -> None:
+        """A turn begins with this text; empty where the host announces a picture without words.
+
+        Waits for nobody.
 
         ``length``: messages of the list it begins with, where that is known; ``last``: the last of
         them, which should be its own.
         """
         if not text and last is not None:
-            # Told without words: a picture, whose words the list has, or a row that is none of the user's.
+            # Told without words: a picture, whose words the list has, or a row that is none of the
+            # user's.
             own = next((item for item in read_message(last) if item.said), None)
             text = own.text if own is not None else text
             if own is None:
@@ -128,11 +150,14 @@ class Capture:
             self._begin(turn)
             session = self.session
         author = what.author or author
-        draft = Draft(token, session, what.text if text else None, date, author, self.owner, kind=what.kind)
+        draft = Draft(
+            token, session, what.text if text else None, date, author, self.owner, kind=what.kind
+        )
         # Without it the turn's list would show words that nobody has announced.
         self._keep(lambda: self._store.begin(draft))
         if turn.shown:
-            # The disk took so long that the turn was over first: what its list brought is logged, and nobody looks for this any more.
+            # The disk took so long that the turn was over first: what its list brought is logged,
+            # and nobody looks for this any more.
             with self._lock:
                 if turn.over:
                     self._write_down(session, [replace(draft, text=None)])
@@ -145,8 +170,13 @@ class Capture:
         """The host's memory tool has put down, replaced or struck ``content``. Waits for nobody."""
         self._put_aside("note", text, content.strip())
 
-    def turn_ended(self, messages: Sequence[object], user_content: str | None = None, author: str = "") -> None:
-        """The turn is over; ``messages`` is the host's whole list, ``user_content`` what opened the turn."""
+    def turn_ended(
+        self, messages: Sequence[object], user_content: str | None = None, author: str = ""
+    ) -> None:
+        """The turn is over.
+
+        ``messages`` is the host's whole list, ``user_content`` what opened the turn.
+        """
         with self._lock:
             items = self._reader.read(messages)
             turn = self._turn_of(items, user_content)
@@ -162,7 +192,9 @@ class Capture:
                         older.over = True
 
     def list_seen(self, messages: Sequence[object]) -> None:
-        """The host shows its list at some other moment, perhaps in the middle of a turn, perhaps before it has announced one."""
+        """The host shows its list at some other moment, perhaps in the middle of a turn, perhaps
+        before it has announced one.
+        """
         with self._lock:
             self._take(self._reader.read(messages), None)
             with self._turns_lock:
@@ -173,7 +205,15 @@ class Capture:
         """The session may be over, or is being compressed and goes on: no turn is given up yet."""
         self.list_seen(messages)
 
-    def switched(self, new_session: str, parent: str = "", *, reset: bool = False, rewound: bool = False, reason: str = "") -> None:
+    def switched(
+        self,
+        new_session: str,
+        parent: str = "",
+        *,
+        reset: bool = False,
+        rewound: bool = False,
+        reason: str = "",
+    ) -> None:
         """The agent goes on in another session, or at an earlier point of this one."""
         with self._lock:
             old, new_session, parent = self.session, clean(new_session), clean(parent)
@@ -182,7 +222,9 @@ class Capture:
                 with self._turns_lock:
                     for turn in self._turns:
                         turn.undone = True
-                note = Draft(uuid4().hex[:16], old, UNDO_NOTE, self._date(), owner=self.owner, kind="note")
+                note = Draft(
+                    uuid4().hex[:16], old, UNDO_NOTE, self._date(), owner=self.owner, kind="note"
+                )
                 self._store.begin(note)
             if reason == "compression":
                 with self._turns_lock:
@@ -208,7 +250,9 @@ class Capture:
     # -- inside
 
     def _go_on_as(self, child: str, parent: str, *, whole: bool) -> None:
-        """Note that a session goes on from another, with what was last said there and may show yet."""
+        """Note that a session goes on from another, with what was last said there and may
+        show yet.
+        """
         try:
             self._refresh()
         finally:
@@ -259,7 +303,9 @@ class Capture:
         with self._turns_lock:
             session = self.session
         token, date = uuid4().hex[:16], self._date()
-        draft = Draft(token, session, text, date, owner=self.owner, kind=kind, aside=True, clue=clue)
+        draft = Draft(
+            token, session, text, date, owner=self.owner, kind=kind, aside=True, clue=clue
+        )
         self._keep(lambda: self._store.begin(draft))
 
     def _keep(self, note: Callable[[], None]) -> None:
@@ -269,7 +315,10 @@ class Capture:
         self._keep_unkept()
 
     def _keep_unkept(self) -> None:
-        """Note what the disk has not taken; what it does not take now is tried again with the next turn."""
+        """Note what the disk has not taken.
+
+        What it does not take now is tried again with the next turn.
+        """
         with self._turns_lock:
             unkept, self._unkept = self._unkept, []
         while unkept:
@@ -282,7 +331,10 @@ class Capture:
             unkept.pop(0)
 
     def _turn_of(self, items: Sequence[Item], user_content: str | None) -> Begun | None:
-        """Which of our turns a list belongs to: its hook may come late, when the next turn has begun."""
+        """Which of our turns a list belongs to.
+
+        Its hook may come late, when the next turn has begun.
+        """
         with self._turns_lock:
             count = self._reader.count  # a list is at least as long as what its turn began with
             waiting = [turn for turn in self._turns if not turn.over and turn.length <= count]
@@ -290,32 +342,61 @@ class Capture:
             return hosts
         waiting = [turn for turn in waiting if turn.token]
         fitting = turns_of(items, user_content, waiting, self._reader, self._refreshed)
-        return fitting[0] if len(fitting) == 1 else self._likeliest(items, fitting) if fitting else None
+        return (
+            fitting[0]
+            if len(fitting) == 1
+            else self._likeliest(items, fitting)
+            if fitting
+            else None
+        )
 
     def _likeliest(self, items: Sequence[Item], fitting: list[Begun]) -> Begun:
-        """Of several turns with the same words the first that leaves no message of the list unexplained and no other one of them lost.
+        """Of several turns with the same words the first that leaves no message of the list
+        unexplained and no other one of them lost.
 
         One that needs a message long given up to explain the list comes after all others.
         """
         self._refresh()
         fitting = [turn for turn in fitting if not self._passed_over(turn)] or fitting
         tokens = {turn.token for turn in fitting}
-        late = {record.id for record in self._known.unshown(self.session) if record.id < self._known.last_said(self.session)}
+        late = {
+            record.id
+            for record in self._known.unshown(self.session)
+            if record.id < self._known.last_said(self.session)
+        }
         second: Begun | None = None
         for turn in fitting:
-            plan = reconcile(items, self._known, self._open(before=turn.token), self._facts(turn.token, sure=True))
+            plan = reconcile(
+                items,
+                self._known,
+                self._open(before=turn.token),
+                self._facts(turn.token, sure=True),
+            )
             entries = [addition.entry for addition in plan.additions]
-            strange = any(entry.kind == "user" and not entry.turn and entry.tool != STEER for entry in entries)
-            if plan.firm and not strange and not any(entry.unshown and entry.turn in tokens for entry in entries):
+            strange = any(
+                entry.kind == "user" and not entry.turn and entry.tool != STEER for entry in entries
+            )
+            if (
+                plan.firm
+                and not strange
+                and not any(entry.unshown and entry.turn in tokens for entry in entries)
+            ):
                 if not any(bind.id in late for bind in plan.binds):
                     return turn
                 second = second or turn
         return second or fitting[-1]
 
     def _passed_over(self, turn: Begun) -> bool:
-        """Whether younger turns were shown and this one was not: then no list of its own will come."""
+        """Whether younger turns were shown and this one was not.
+
+        Then no list of its own will come.
+        """
         record = self._known.by_turn.get(turn.token)
-        return record is not None and not record.shown and record.id < self._known.last_said(self.session)
+        return (
+            record is not None
+            and not record.shown
+            and record.id < self._known.last_said(self.session)
+        )
 
     def _take(self, items: Sequence[Item], turn: Begun | None, author: str = "") -> None:
         """Log what a list has and the log lacks."""
@@ -337,11 +418,18 @@ class Capture:
             facts = self._facts(token, sure=sure, spare=spare, author=author)
             if hosts_own is not None:
                 facts.hosts_own, facts.began = True, hosts_own.time
-                facts.since = self._reader.first_from(hosts_own.length - 1) if hosts_own.length else None
+                facts.since = (
+                    self._reader.first_from(hosts_own.length - 1) if hosts_own.length else None
+                )
                 facts.unseen = not hosts_own.shown
-            facts.rewound = facts.rewound or any(draft.text == UNDO_NOTE and draft.kind == "note" for draft in drafts)
-            # A message that ends a list may be one whose turn is not announced yet; one that something follows is the newest turn's.
-            facts.likely = likely and (facts.rewound or (bool(items) and (items[-1].steer or not items[-1].said)))
+            facts.rewound = facts.rewound or any(
+                draft.text == UNDO_NOTE and draft.kind == "note" for draft in drafts
+            )
+            # A message that ends a list may be one whose turn is not announced yet; one that
+            # something follows is the newest turn's.
+            facts.likely = likely and (
+                facts.rewound or (bool(items) and (items[-1].steer or not items[-1].said))
+            )
             hosts = [d.token for d in drafts if d.said and d.kind == "user" and d.canon in marked]
             drafts = [draft for draft in drafts if draft.token not in hosts]
             plan, origin = self._planned(items, drafts, facts)
@@ -358,7 +446,10 @@ class Capture:
             if not batch or self._store.commit(session, batch, mark):
                 break
         else:
-            raise StoreError("cannot log a turn: other processes keep writing to its session", hint="It is logged with the next turn")
+            raise StoreError(
+                "cannot log a turn: other processes keep writing to its session",
+                hint="It is logged with the next turn",
+            )
         if plan.early is not None:
             with self._turns_lock:
                 self._early = Early(spare, plan.early.canon, plan.early.parts)
@@ -366,7 +457,9 @@ class Capture:
             self._rewound = False
         self._ended_with = next((item for item in reversed(items) if not item.steer), None)
 
-    def _planned(self, items: Sequence[Item], drafts: Sequence[Draft], facts: Turn) -> tuple[Plan, Origin | None]:
+    def _planned(
+        self, items: Sequence[Item], drafts: Sequence[Draft], facts: Turn
+    ) -> tuple[Plan, Origin | None]:
         """The plan for a list; and where it comes from, if that is another session."""
         plan = reconcile(items, self._known, drafts, facts)
         strange = plan.is_headless and not (facts.hosts_own or self._known.shown(self.session))
@@ -381,8 +474,12 @@ class Capture:
         idle = idle or (plan.early is not None and bool(plan.early.stamp))
         if not (strange or idle):
             return plan, None
-        names = candidates(self._store, plan, self.session, left=self._left, parent_of=self._parent_of)
-        return plan, find_origin(self._store, items, plan, facts, drafts, names=names, whole=not strange)
+        names = candidates(
+            self._store, plan, self.session, left=self._left, parent_of=self._parent_of
+        )
+        return plan, find_origin(
+            self._store, items, plan, facts, drafts, names=names, whole=not strange
+        )
 
     def _last_shown(self) -> int:
         """The last logged message that this agent's lists have shown; -1 for none."""
@@ -396,8 +493,16 @@ class Capture:
     def _facts(self, token: str, *, sure: bool, spare: str = "", author: str = "") -> Turn:
         with self._turns_lock:
             begun = [turn for turn in self._turns if turn.token]
-            places = {id(item): turn.token for item, turn in placed(begun, self._reader) if item.canon == turn.canon}
-            waiting = frozenset(turn.token for turn in begun if not (turn.over or turn.undone or turn.cut) and turn.token != token)
+            places = {
+                id(item): turn.token
+                for item, turn in placed(begun, self._reader)
+                if item.canon == turn.canon
+            }
+            waiting = frozenset(
+                turn.token
+                for turn in begun
+                if not (turn.over or turn.undone or turn.cut) and turn.token != token
+            )
         return Turn(
             self.session,
             token,
@@ -413,9 +518,16 @@ class Capture:
         )
 
     def _open(self, before: str = "") -> list[Draft]:
-        """The open turns of the family; without those that began after ``before``, which a list that belongs to it cannot show."""
+        """The open turns of the family.
+
+        Without those that began after ``before``, which a list that belongs to it cannot show.
+        """
         drafts = [draft for draft in self._drafts if draft.token not in self._known.settled]
-        drafts = [d for d in drafts if d.owner == self.owner or self._known.reaches(self.session, d.session, d.token)]
+        drafts = [
+            d
+            for d in drafts
+            if d.owner == self.owner or self._known.reaches(self.session, d.session, d.token)
+        ]
         waiting = False
         for draft in drafts:
             draft.mine = draft.owner == self.owner
@@ -433,9 +545,16 @@ class Capture:
         return drafts[: at + 1] + [draft for draft in drafts[at + 1 :] if draft.aside]
 
     def _adopt(self) -> None:
-        """Take charge of what others have begun in this session: when it is opened anew, they are gone or idle."""
+        """Take charge of what others have begun in this session.
+
+        When it is opened anew, they are gone or idle.
+        """
         others = (draft for draft in self._drafts if draft.owner != self.owner)
-        self._adopted |= {draft.token for draft in others if self._known.reaches(self.session, draft.session, draft.token)}
+        self._adopted |= {
+            draft.token
+            for draft in others
+            if self._known.reaches(self.session, draft.session, draft.token)
+        }
 
     def _batch(self, plan: Plan) -> Batch:
         gap = plan.gap if plan.gap != self._gap else ""
@@ -447,7 +566,9 @@ class Capture:
         if entry.date or not addition.stamp:
             return entry
         try:
-            date = datetime.fromtimestamp(addition.stamp, self._store.now().tzinfo).isoformat(timespec="seconds")
+            date = datetime.fromtimestamp(addition.stamp, self._store.now().tzinfo).isoformat(
+                timespec="seconds"
+            )
         except (ValueError, OverflowError, OSError):
             return entry  # a host's clock may hold anything; the time of writing is near enough
         return replace(entry, date=date)
@@ -471,7 +592,9 @@ class Capture:
         self._gap, self._mark = news.gap, news.mark
 
     def _give_up(self) -> None:
-        """Write down the turns that are ours and that no list has shown, also those that came along from an older session."""
+        """Write down the turns that are ours and that no list has shown, also those that came along
+        from an older session.
+        """
         self._keep_unkept()
         self._write_left()
         self._refresh()
@@ -501,12 +624,21 @@ class Capture:
                 for bind in news.binds:
                     known.bind(bind.id, bind.uid, bind.turn)
             drafts = [draft for draft in drafts if draft.token not in known.settled]
-            entries = [unshown(draft, self.platform).entry for draft in drafts if draft.text is not None]
-            # A picture that was announced without words and never shown: there is nothing to write down.
-            batch = Batch(entries, settled=[draft.token for draft in drafts if draft.text is None], listed=False)
+            entries = [
+                unshown(draft, self.platform).entry for draft in drafts if draft.text is not None
+            ]
+            # A picture that was announced without words and never shown: there is nothing to write
+            # down.
+            batch = Batch(
+                entries,
+                settled=[draft.token for draft in drafts if draft.text is None],
+                listed=False,
+            )
             if not batch or self._store.commit(session, batch, mark):
                 return
-        raise StoreError("cannot log what no list has shown: other processes keep writing to its session")
+        raise StoreError(
+            "cannot log what no list has shown: other processes keep writing to its session"
+        )
 
     def _date(self) -> str:
         return self._store.now().isoformat(timespec="milliseconds")

@@ -107,9 +107,14 @@ def find_origin(
     best: Origin | None = None
     own: Origin | None = None
     left = len(plan.additions) + 1
-    best_fit = (-len(items) - 1, MATCHED_LEAST - 1)  # strangers it leaves, less is better; what it explains
+    best_fit = (
+        -len(items) - 1,
+        MATCHED_LEAST - 1,
+    )  # strangers it leaves, less is better; what it explains
     names = list(dict.fromkeys(name for name in names if name != turn.session))
-    is_here = turn.sure or turn.hosts_own or (turn.likely and _ends_with_running(items, turn, drafts))
+    is_here = (
+        turn.sure or turn.hosts_own or (turn.likely and _ends_with_running(items, turn, drafts))
+    )
     tried = 0
     while tried < min(len(names), TRIED_MOST):
         name, tried = names[tried], tried + 1
@@ -122,14 +127,19 @@ def find_origin(
         further = [fork.child for fork in there.forks if fork.child != turn.session]
         names += [child for child in further if child not in names]
         found = None if is_here else _as_its_own(items, name, there, turn)
-        if found is not None and whole and not all(addition.entry.turn for addition in found.additions):
+        if (
+            found is not None
+            and whole
+            and not all(addition.entry.turn for addition in found.additions)
+        ):
             found = None
         if found is not None and (len(found.additions) < left or (whole and own is None)):
             own, left = Origin(name, there.mark, found), len(found.additions)
             if not left:
                 return own
         if own is not None or whole or _first_of(name, there) == first:
-            continue  # the list is another's altogether, or the shown session is where that one began
+            # the list is another's altogether, or the shown session is where that one began
+            continue
         fork = Fork(first, name, -1, frozenset(d.token for d in there.drafts if d.session == name))
         if not _begins_there(items, [*here.messages, *there.messages], [*drafts, *there.drafts]):
             continue
@@ -147,7 +157,10 @@ def find_origin(
 
 
 def _ends_with_running(items: Sequence[Item], turn: Turn, drafts: Sequence[Draft]) -> bool:
-    """Whether the user's last words in a list are those of the turn that runs: then it is of the shown session."""
+    """Whether the user's last words in a list are those of the turn that runs.
+
+    Then it is of the shown session.
+    """
     own = next((draft for draft in drafts if draft.token == turn.running), None)
     last = next((item for item in reversed(items) if item.said and not item.steer), None)
     return own is not None and last is not None and own.text is not None and last.canon == own.canon
@@ -195,7 +208,9 @@ def _as_copy(
     return found, begun or named
 
 
-def _begins_there(items: Sequence[Item], messages: Iterable[Message], drafts: Iterable[Draft]) -> bool:
+def _begins_there(
+    items: Sequence[Item], messages: Iterable[Message], drafts: Iterable[Draft]
+) -> bool:
     """Whether what the user said before the last known words of a list is known as well.
 
     A copy begins with its origin's messages. Where two sessions have but some common words ("ok"),
@@ -228,7 +243,10 @@ def _up_to(reached: int, fork: Fork, there: News) -> Fork:
 
 
 def _first_of(session: str, read: News) -> str:
-    """The session at the beginning of a line of copies: what none of them explains it may have been copied with."""
+    """The session at the beginning of a line of copies.
+
+    What none of them explains it may have been copied with.
+    """
     parents = {fork.child: fork.parent for fork in read.forks}
     seen = {session}
     while (parent := parents.get(session)) and parent not in seen:

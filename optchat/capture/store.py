@@ -1,4 +1,7 @@
-"""What capture needs of the disk, as a protocol. ``disk.py`` is the real one; tests bring a simple one of their own."""
+"""What capture needs of the disk, as a protocol.
+
+``disk.py`` is the real one; tests bring a simple one of their own.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,9 @@ if TYPE_CHECKING:
 class News:
     """What has come about a session and its branches since a mark.
 
-    ``fresh``: not since the mark but altogether, because what was read before no longer holds. ``drafts``: all turns begun and not
-    known to be settled; those the log holds are among them. ``gap``: the last summary noted. ``mark``: to be given the next time.
+    ``fresh``: not since the mark but altogether, because what was read before no longer holds.
+    ``drafts``: all turns begun and not known to be settled; those the log holds are among them.
+    ``gap``: the last summary noted. ``mark``: to be given the next time.
     """
 
     mark: object
@@ -36,8 +40,8 @@ class News:
 class Batch:
     """Entries and capture lines that belong together.
 
-    ``settled``: turns that leave no entry of their own. ``listed``: they come of a host's list, which
-    shows again what could not be written before.
+    ``settled``: turns that leave no entry of their own. ``listed``: they come of a host's list,
+    which shows again what could not be written before.
     """
 
     entries: list[Entry] = field(default_factory=list)
@@ -67,7 +71,9 @@ class CaptureStore(Protocol):
         """
         ...
 
-    def fork(self, child: str, parent: str, turns: Sequence[str], *, whole: bool, at: int | None = None) -> None:
+    def fork(
+        self, child: str, parent: str, turns: Sequence[str], *, whole: bool, at: int | None = None
+    ) -> None:
         """Note that a session goes on from another.
 
         From a copy of it as it is now or as it was before message ``at``, or (``whole``) from all
@@ -83,17 +89,20 @@ class CaptureStore(Protocol):
         ...
 
     def news(self, session: str, since: object | None) -> News:
-        """What the log and the capture lines hold about a session's family, beyond what ``since`` covers."""
+        """What the log and the capture lines hold about a session's family, beyond what ``since``
+        covers.
+        """
         ...
 
     def commit(self, session: str, batch: Batch, since: object) -> bool:
-        """Write a batch under the write lock, unless others have written of the family since the mark: then nothing, and False.
+        """Write a batch under the write lock, unless others have written of the family since the
+        mark: then nothing, and False.
 
-        Where the lock cannot be had in time the batch is kept by this process and written by whoever next has it.
+        Where the lock cannot be had in time the batch is kept by this process and written by
+        whoever next has it.
 
         Raises:
             StoreError: nothing was written; the same call may be made again.
-
         """
         ...
 

@@ -1,1 +1,4 @@
-"""What the command line does: reading files to import, importing them, the demonstration, and printing facts for people."""
+"""What the command line does.
+
+Reading files to import, importing them, the demonstration, and printing facts for people.
+"""

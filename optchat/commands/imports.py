@@ -1,7 +1,9 @@
-"""Taking a source into a memory so that importing it again, grown, renamed or after more was said, adds only what is new.
+"""Taking a source into a memory so that importing it again, grown, renamed or after more was said,
+adds only what is new.
 
-What makes an entry new: per session, the n-th time a source says something is new only if the log's session holds it fewer than n
-times. So replays add nothing, also of sessions that were captured live, and real repeats stay repeats.
+What makes an entry new: per session, the n-th time a source says something is new only if the log's
+session holds it fewer than n times. So replays add nothing, also of sessions that were captured
+live, and real repeats stay repeats.
 """
 
 from __future__ import annotations
@@ -32,7 +34,10 @@ FAULTS_SHOWN: Final = 5
 
 @dataclass(slots=True, kw_only=True)
 class ImportReport:
-    """What one import did. ``left_out`` counts what is no message of the conversation, by what it is."""
+    """What one import did.
+
+    ``left_out`` counts what is no message of the conversation, by what it is.
+    """
 
     path: str
     form: str
@@ -64,19 +69,33 @@ class ImportReport:
     def text(self, typed: Callable[[str], str]) -> str:
         """As lines for people; ``typed`` makes of a command what they have to type for it."""
         lines = [f"{self.path} (read as {self.form})"]
-        within = f" in {len(self.sessions):,} session{'' if len(self.sessions) == 1 else 's'}" if self.added or self.known else ""
-        lines.append(f"{self.added:,} added, {self.known:,} known already, {self.unreadable:,} unreadable{within}")
+        within = (
+            f" in {len(self.sessions):,} session{'' if len(self.sessions) == 1 else 's'}"
+            if self.added or self.known
+            else ""
+        )
+        lines.append(
+            f"{self.added:,} added, {self.known:,} known already, {self.unreadable:,} "
+            f"unreadable{within}"
+        )
         lines += [f"left out: {what}: {count:,}" for what, count in self.left_out.most_common()]
         lines += [f"unreadable: {fault}" for fault in self.faults]
         if self.unreadable > len(self.faults):
             lines.append(f"unreadable: {self.unreadable - len(self.faults):,} more")
         if self.added:
-            lines.append(f"Their lines are built while Hermes runs. To build them now: {typed('compact')}")
+            lines.append(
+                f"Their lines are built while Hermes runs. To build them now: {typed('compact')}"
+            )
         return "\n".join(lines)
 
 
-def import_source(memory: Memory, source: Source, progress: Callable[[str, int, int], None]) -> ImportReport:
-    """Record what is new in a source, batch by batch in its order; what was recorded stays if a later batch fails."""
+def import_source(
+    memory: Memory, source: Source, progress: Callable[[str, int, int], None]
+) -> ImportReport:
+    """Record what is new in a source, batch by batch in its order.
+
+    What was recorded stays if a later batch fails.
+    """
     report = ImportReport(path=str(source.path), form=source.form)
     with closing(_Occurrences(memory)) as occurrences:
         for position, entries in _batches(_entries(source, report)):
@@ -112,7 +131,10 @@ def _count(item: Item, report: ImportReport) -> None:
 
 
 def _session_name(first: Entry) -> str:
-    """A session for what names none. From the source's first entry, so that it stays the same when the file is renamed or grows."""
+    """A session for what names none.
+
+    From the source's first entry, so that it stays the same when the file is renamed or grows.
+    """
     return f"import-{sha256(clean(f'{first.kind}: {first.text}').encode()).hexdigest()[:12]}"
 
 
@@ -130,7 +152,8 @@ def _batches(entries: Iterator[tuple[int, Entry]]) -> Iterator[tuple[int, list[E
 
 
 class _Occurrences:
-    """How often the log and the source have said each thing, as prints in a scratch table that SQLite moves to disk when it grows.
+    """How often the log and the source have said each thing, as prints in a scratch table that
+    SQLite moves to disk when it grows.
 
     A dictionary would take some 200 bytes a message, for as many messages as the file has.
     """
@@ -138,9 +161,13 @@ class _Occurrences:
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._sessions: set[str] = set()
-        # The empty name is a database of SQLite's own, in memory or a temporary file, and gone with the connection.
+        # The empty name is a database of SQLite's own, in memory or a temporary file, and gone with
+        # the connection.
         self._table = sqlite3.connect("", isolation_level=None)
-        self._table.execute("CREATE TABLE said (print BLOB PRIMARY KEY, log INTEGER NOT NULL, source INTEGER NOT NULL) WITHOUT ROWID")
+        self._table.execute(
+            "CREATE TABLE said (print BLOB PRIMARY KEY, log INTEGER NOT NULL, source INTEGER "
+            "NOT NULL) WITHOUT ROWID"
+        )
 
     def close(self) -> None:
         """Give up the scratch table."""
@@ -159,25 +186,36 @@ class _Occurrences:
 
     def _load(self, session: str) -> None:
         add = "INSERT INTO said VALUES (?, 1, 0) ON CONFLICT (print) DO UPDATE SET log = log + 1"
-        prints = ((key,) for message in self._memory.session_entries(session) for key in _prints(message))
+        prints = (
+            (key,) for message in self._memory.session_entries(session) for key in _prints(message)
+        )
         self._table.executemany(add, prints)
 
     def _is_new(self, entry: Entry) -> bool:
         keys = _prints(entry)
-        add = "INSERT INTO said VALUES (?, 0, 1) ON CONFLICT (print) DO UPDATE SET source = source + 1"
+        add = (
+            "INSERT INTO said VALUES (?, 0, 1) ON CONFLICT (print) DO UPDATE SET source = source "
+            "+ 1"
+        )
         self._table.execute(add, (keys[0],))
-        log, source = self._table.execute("SELECT log, source FROM said WHERE print = ?", (keys[0],)).fetchone()
+        log, source = self._table.execute(
+            "SELECT log, source FROM said WHERE print = ?", (keys[0],)
+        ).fetchone()
         if source <= log:
             return False
-        # The same message under the host's own id: its text may differ, as the host masks secrets differently from turn to turn.
-        return all(self._table.execute("SELECT 1 FROM said WHERE print = ?", (key,)).fetchone() is None for key in keys[1:])
+        # The same message under the host's own id: its text may differ, as the host masks secrets
+        # differently from turn to turn.
+        return all(
+            self._table.execute("SELECT 1 FROM said WHERE print = ?", (key,)).fetchone() is None
+            for key in keys[1:]
+        )
 
 
 def _prints(entry: Entry) -> list[bytes]:
     """Prints of what an entry says and, if it has one, of the host's id of it.
 
-    Said is the text without outer white space, which hosts strip when they reload, and of the user's words the form that survives
-    the host.
+    Said is the text without outer white space, which hosts strip when they reload, and of the
+    user's words the form that survives the host.
     """
     text = canon(entry.text) if entry.kind == "user" else entry.text.strip()
     said = [f"said\0{entry.session}\0{entry.kind}\0{text}"]

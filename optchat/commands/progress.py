@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 class Bars:
-    """Call it with what is being done, how much is done, and how much there is; one bar appears for each "what"."""
+    """Call it with what is being done, how much is done, and how much there is.
+
+    One bar appears for each "what".
+    """
 
     def __init__(self) -> None:
         self._on = sys.stderr is not None and sys.stderr.isatty()
@@ -43,9 +46,20 @@ class Bars:
 def _start() -> Progress:
     # Imported here: rich costs a tenth of a second, and most commands never show a bar.
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskProgressColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn(elapsed_when_finished=True))
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
+    )
     progress = Progress(*columns, console=Console(stderr=True), transient=True)
     progress.start()
     return progress

@@ -1,7 +1,10 @@
-"""One row of somebody's transcript to entries: either in our own words (``kind``, ``text``) or as chat programs write it (``role``).
+"""One row of somebody's transcript to entries.
 
-Pure. Rows with a role are read by ``core/hostlist``, which live capture uses as well: what an import reads must be, to the letter, what
-was or will be captured. Called by the readers of import files.
+Either in our own words (``kind``, ``text``) or as chat programs write it (``role``).
+
+Pure. Rows with a role are read by ``core/hostlist``, which live capture uses as well: what an
+import reads must be, to the letter, what was or will be captured. Called by the readers of import
+files.
 """
 
 from __future__ import annotations
@@ -17,7 +20,14 @@ from ..core.records import KINDS, Entry, clean
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-ROLES: Final = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assistant", "tool": "tool", "function": "tool"}
+ROLES: Final = {
+    "user": "user",
+    "human": "user",
+    "assistant": "assistant",
+    "ai": "assistant",
+    "tool": "tool",
+    "function": "tool",
+}
 DROPPED_ROLES: Final = ("system", "developer", "session_meta")
 """Instructions to the model, and the host's own rows: nobody said them in the conversation."""
 
@@ -31,12 +41,13 @@ class NotSaidError(Exception):
 
 
 def entries_of(row: Mapping[str, Any], *, session: str = "", platform: str = "") -> list[Entry]:
-    """The entries of one row: an assistant's text and then each of its tool calls, or the one thing it says.
+    """The entries of one row.
+
+    An assistant's text and then each of its tool calls, or the one thing it says.
 
     Raises:
         RowError: it is not understood.
         NotSaidError: it is understood, and nothing to remember.
-
     """
     common: dict[str, Any] = {
         "date": iso_date(row.get("date") or row.get("timestamp")),
@@ -58,7 +69,9 @@ def _recorded(row: Mapping[str, Any], common: dict[str, Any]) -> Iterator[Entry]
     text = clean(text_of(_content(row)))
     if text:
         tool, call = _word(row, "tool", "tool_name"), _word(row, "call", "tool_call_id")
-        yield Entry(kind=row["kind"], text=text, tool=tool, call=call, author=_word(row, "author"), **common)
+        yield Entry(
+            kind=row["kind"], text=text, tool=tool, call=call, author=_word(row, "author"), **common
+        )
 
 
 def _said(row: Mapping[str, Any], common: dict[str, Any]) -> Iterator[Entry]:
@@ -67,9 +80,18 @@ def _said(row: Mapping[str, Any], common: dict[str, Any]) -> Iterator[Entry]:
     if role in DROPPED_ROLES:
         raise NotSaidError("system rows")
     if role not in ROLES:
-        raise RowError("has neither a kind nor a role" if role is None else f"role {role!r} is none of {', '.join(ROLES)}")
+        raise RowError(
+            "has neither a kind nor a role"
+            if role is None
+            else f"role {role!r} is none of {', '.join(ROLES)}"
+        )
     content = _content(row)
-    message = {**row, "role": ROLES[role], "content": content, "tool_calls": _decoded(row.get("tool_calls"))}
+    message = {
+        **row,
+        "role": ROLES[role],
+        "content": content,
+        "tool_calls": _decoded(row.get("tool_calls")),
+    }
     for key, name in (("tool_name", "tool"), ("tool_call_id", "call")):
         message[key] = _word(row, key, name)
     results = list(_results(content, common))
@@ -83,14 +105,25 @@ def _said(row: Mapping[str, Any], common: dict[str, Any]) -> Iterator[Entry]:
             raise NotSaidError("summaries by the host")
         if item.text and item.kind != "gap":
             author = item.author or (_word(row, "author") if item.said else "")
-            yield Entry(kind=item.kind, text=clean(item.text), tool=clean(item.tool), call=clean(item.call), author=author, **common)
+            yield Entry(
+                kind=item.kind,
+                text=clean(item.text),
+                tool=clean(item.tool),
+                call=clean(item.call),
+                author=author,
+                **common,
+            )
     yield from results
 
 
 def _results(content: object, common: dict[str, Any]) -> Iterator[Entry]:
     """Tool results that stand among the parts of a user's content, as some programs write them."""
     for part in content if isinstance(content, list) else ():
-        if isinstance(part, dict) and part.get("type") == "tool_result" and (text := text_of(part.get("content"))):
+        if (
+            isinstance(part, dict)
+            and part.get("type") == "tool_result"
+            and (text := text_of(part.get("content")))
+        ):
             yield Entry(kind="echo", text=clean(text), call=_word(part, "tool_use_id"), **common)
 
 
@@ -112,9 +145,12 @@ def _decoded(calls: object) -> object:
 
 
 def iso_date(value: object) -> str:
-    """ISO 8601 with offset from such a text, or from seconds (or milliseconds) since 1970; empty where it is neither.
+    """ISO 8601 with offset from such a text, or from seconds (or milliseconds) since 1970.
 
-    A date without an offset is taken as local time: the exports that have none were written by programs on this machine.
+    Empty where it is neither.
+
+    A date without an offset is taken as local time: the exports that have none were written by
+    programs on this machine.
     """
     try:
         if isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -131,7 +167,10 @@ def iso_date(value: object) -> str:
 
 
 def _local(date: datetime) -> datetime:
-    """The same moment in local time. The first and last days of the calendar have none: said as now, they would be far off."""
+    """The same moment in local time.
+
+    The first and last days of the calendar have none: said as now, they would be far off.
+    """
     try:
         return date.astimezone()
     except (ValueError, OverflowError, OSError):

@@ -1,4 +1,7 @@
-"""Facts as text for people: status, search hits, what check found, what compact did. Pure: prints and reads nothing."""
+"""Facts as text for people: status, search hits, what check found, what compact did.
+
+Pure: prints and reads nothing.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def status_text(facts: dict[str, Any], typed: Callable[[str], str]) -> str:
-    """The status as aligned rows, then one line for each thing that is not as it should be, with what to do.
+    """The status as aligned rows, then one line for each thing that is not as it should be, with
+    what to do.
 
     ``typed`` makes of a command what the user has to type for it, here as everywhere in this file.
     """
@@ -24,7 +28,13 @@ def status_text(facts: dict[str, Any], typed: Callable[[str], str]) -> str:
         ("messages", _messages(facts)),
         ("last append", _moment(facts["last_append"]) or "never"),
         ("lines", _lines(facts)),
-        ("view", f"{facts['view_chars']:,} of {facts['view_budget_chars']:,} characters, {count(facts['view_lines'], 'line')}"),
+        (
+            "view",
+            (
+                f"{facts['view_chars']:,} of {facts['view_budget_chars']:,} characters, "
+                f"{count(facts['view_lines'], 'line')}"
+            ),
+        ),
         ("full text", _full_text(facts["full_text_behind"])),
         ("summarizer", str(facts["summarizer"])),
         *model_rows(facts["model"]),
@@ -39,7 +49,10 @@ def status_text(facts: dict[str, Any], typed: Callable[[str], str]) -> str:
 
 
 def model_rows(model: dict[str, Any]) -> list[tuple[str, str]]:
-    """What the model that writes lines has cost and has still to do, as label and text; nothing where there never was one."""
+    """What the model that writes lines has cost and has still to do, as label and text.
+
+    Nothing where there never was one.
+    """
     if not (model.get("name") or model.get("paused")):
         return []
     rows = [
@@ -50,7 +63,12 @@ def model_rows(model: dict[str, Any]) -> list[tuple[str, str]]:
         ("backlog", _backlog(model["backlog"], model["seconds_left"])),
     ]
     if model["retained"] or model["not_retained"]:
-        rows.append(("turns judged", f"{model['retained']:,} worth its lines, {model['not_retained']:,} not"))
+        rows.append(
+            (
+                "turns judged",
+                f"{model['retained']:,} worth its lines, {model['not_retained']:,} not",
+            )
+        )
     return rows
 
 
@@ -60,21 +78,30 @@ def remedy(model: dict[str, Any]) -> str:
         return ""
     if "compact_tokens_per_day" in model["paused"]:
         # No fault of the model's: asking it again would not help today.
-        return "To have more written today, raise it in config.json; a session begun after that goes on"
+        return (
+            "To have more written today, raise it in config.json; a session begun after that "
+            "goes on"
+        )
     return (
-        "Hermes asks it again now and then. To ask it now: hermes optchat compact. It is named under auxiliary.optchat_compact in "
+        "Hermes asks it again now and then. To ask it now: hermes optchat compact. It is "
+        "named under auxiliary.optchat_compact in "
         'Hermes\' config.yaml; to do without it, set "summarizer": "local" in config.json'
     )
 
 
 def _tokens(model: dict[str, Any], when: str) -> str:
-    return f"{model['tokens_in' + when]:,} in ({model['tokens_cached' + when]:,} from a cache), {model['tokens_out' + when]:,} out"
+    return (
+        f"{model['tokens_in' + when]:,} in ({model['tokens_cached' + when]:,} from a cache), "
+        f"{model['tokens_out' + when]:,} out"
+    )
 
 
 def _backlog(lines: int, seconds: float | None) -> str:
     if not lines:
         return "no line for the model"
-    return f"{count(lines, 'line')} to write" + (f", for about {_span(seconds)}" if seconds is not None else "")
+    return f"{count(lines, 'line')} to write" + (
+        f", for about {_span(seconds)}" if seconds is not None else ""
+    )
 
 
 def _span(seconds: float) -> str:
@@ -95,7 +122,10 @@ def _messages(facts: dict[str, Any]) -> str:
 
 def _lines(facts: dict[str, Any]) -> str:
     waiting = facts["lines_ready"]
-    return f"{facts['lines_built']:,} built, {f'{waiting:,} ready to build' if waiting else 'none waiting'}"
+    return (
+        f"{facts['lines_built']:,} built, "
+        f"{f'{waiting:,} ready to build' if waiting else 'none waiting'}"
+    )
 
 
 def _full_text(behind: int) -> str:
@@ -108,9 +138,16 @@ def _disk(sizes: dict[str, int]) -> str:
 
 
 def _is_over(facts: dict[str, Any]) -> bool:
-    """Whether the last error is one of a model that has been asked again since: history, and no reason to do anything."""
+    """Whether the last error is one of a model that has been asked again since.
+
+    History, and no reason to do anything.
+    """
     model = facts["model"]
-    return bool(facts["last_error"]) and facts["last_error"] == model["last_error"] and not model["paused"]
+    return (
+        bool(facts["last_error"])
+        and facts["last_error"] == model["last_error"]
+        and not model["paused"]
+    )
 
 
 def _advice(facts: dict[str, Any], typed: Callable[[str], str]) -> Iterable[str]:
@@ -120,21 +157,44 @@ def _advice(facts: dict[str, Any], typed: Callable[[str], str]) -> Iterable[str]
     working = facts["compactor"] in ("this process", "another process")
     for_model = facts["model"]["backlog"]
     if todo := remedy(facts["model"]):
-        yield f"{count(for_model, 'line')} still to be written by a model that is paused, for the reason above. {todo}"
+        yield (
+            f"{count(for_model, 'line')} still to be written by a model that is paused, for the "
+            f"reason above. {todo}"
+        )
     elif for_model and for_model == facts["lines_ready"]:
         if not working:
-            yield f"{count(for_model, 'line')} can be written by the model while Hermes runs. To do it now: hermes optchat compact"
+            yield (
+                f"{count(for_model, 'line')} can be written by the model while Hermes runs. To "
+                "do it now: hermes optchat compact"
+            )
     elif facts["lines_ready"] and not working:
-        yield f"{count(facts['lines_ready'], 'line')} can be built: Hermes does it while it runs. To do it now: {typed('compact')}"
+        yield (
+            f"{count(facts['lines_ready'], 'line')} can be built: Hermes does it while it runs. "
+            f"To do it now: {typed('compact')}"
+        )
     elif facts["full_text_behind"] and not working:
-        yield f"search does not know the newest messages yet. To bring it up to date: {typed('compact')}"
+        yield (
+            "search does not know the newest messages yet. To bring it up to date: "
+            f"{typed('compact')}"
+        )
 
 
-def compacted_facts(before: dict[str, Any], after: dict[str, Any], *, complete: bool) -> dict[str, Any]:
-    """What one run of the compactor did, from the status before and after it; and why lines still wait, where that is known."""
+def compacted_facts(
+    before: dict[str, Any], after: dict[str, Any], *, complete: bool
+) -> dict[str, Any]:
+    """What one run of the compactor did, from the status before and after it.
+
+    And why lines still wait, where that is known.
+    """
     why = "" if complete else after["model"]["paused"] or after["last_error"]
     built = after["lines_built"] - before["lines_built"]
-    return {"built": built, "complete": complete, "lines": after["lines_built"], "waiting": after["lines_ready"], "reason": why}
+    return {
+        "built": built,
+        "complete": complete,
+        "lines": after["lines_built"],
+        "waiting": after["lines_ready"],
+        "reason": why,
+    }
 
 
 def compacted_text(facts: dict[str, Any], typed: Callable[[str], str]) -> str:
@@ -153,7 +213,10 @@ def check_text(report: dict[str, Any], typed: Callable[[str], str]) -> str:
     lines += [f"disagreement: {fault}" for fault in report["disagreements"]]
     lines += [f"note: {note}" for note in report["notes"]]
     if report["damage"]:
-        lines.append("Damaged lines are stepped over and the rest is in use; a copy of the files from a backup would bring them back.")
+        lines.append(
+            "Damaged lines are stepped over and the rest is in use; a copy of the files from "
+            "a backup would bring them back."
+        )
     elif report["disagreements"]:
         lines.append("The messages are whole; what disagrees is derived from them.")
     else:
@@ -174,9 +237,15 @@ def hits_facts(query: str, hits: Sequence[Hit]) -> dict[str, Any]:
 
 
 def date_facts(address: str, ends: Mapping[int, Message | None]) -> dict[str, Any]:
-    """Of the first and the last message under an address, which may be one: when each was said, by whom and where. Null is not known."""
+    """Of the first and the last message under an address, which may be one.
+
+    When each was said, by whom and where. Null is not known.
+    """
     names = ("date", "kind", "session", "author", "platform", "tool")
-    said = [{"id": id_, **{name: getattr(message, name, None) or None for name in names}} for id_, message in ends.items()]
+    said = [
+        {"id": id_, **{name: getattr(message, name, None) or None for name in names}}
+        for id_, message in ends.items()
+    ]
     return {"address": address, "messages": said}
 
 

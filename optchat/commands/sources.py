@@ -1,6 +1,9 @@
-"""Files to import, as a stream of items: what a file is, told by its content and never by its name, and the readers of line files.
+"""Files to import, as a stream of items.
 
-A source reads, it does not judge: whether an entry is new is for ``imports.py``. The reader of Hermes' database is ``statedb.py``.
+What a file is, told by its content and never by its name, and the readers of line files.
+
+A source reads, it does not judge: whether an entry is new is for ``imports.py``. The reader of
+Hermes' database is ``statedb.py``.
 """
 
 from __future__ import annotations
@@ -31,7 +34,10 @@ _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One thing found in a source: an entry, a fault (unreadable, with the reason) or something left out (with what it is)."""
+    """One thing found in a source.
+
+    An entry, a fault (unreadable, with the reason) or something left out (with what it is).
+    """
 
     place: str
     position: int
@@ -41,7 +47,10 @@ class Item:
 
 
 class Source(Protocol):
-    """A file that can be imported. ``total`` and an item's ``position`` are in the same unit, for a progress bar."""
+    """A file that can be imported.
+
+    ``total`` and an item's ``position`` are in the same unit, for a progress bar.
+    """
 
     path: Path
     form: str
@@ -61,20 +70,32 @@ def open_source(path: Path) -> Source:
     """
     try:
         if path.is_dir():
-            raise SourceError("cannot import a directory", path=path, hint="Name the file in it, such as state.db")
+            raise SourceError(
+                "cannot import a directory", path=path, hint="Name the file in it, such as state.db"
+            )
         size = path.stat().st_size
         with path.open("rb") as file:
             head = file.read(_PROBE_BYTES)
     except FileNotFoundError as error:
-        raise SourceError("cannot import: there is no such file", path=path, hint="Check the path") from error
+        raise SourceError(
+            "cannot import: there is no such file", path=path, hint="Check the path"
+        ) from error
     except OSError as error:
-        raise SourceError(f"cannot import: {error.strerror or error}", path=path, hint="Make it readable, or import a copy") from error
+        raise SourceError(
+            f"cannot import: {error.strerror or error}",
+            path=path,
+            hint="Make it readable, or import a copy",
+        ) from error
     if head.startswith(_SQLITE_HEAD):
         from .statedb import HermesDatabase
 
         return HermesDatabase(path)
     _refuse_unreadable(path, head)
-    lines = [line.strip() for line in head.removeprefix(b"\xef\xbb\xbf").splitlines() if line.strip(b" \t\r\n\x00")]
+    lines = [
+        line.strip()
+        for line in head.removeprefix(b"\xef\xbb\xbf").splitlines()
+        if line.strip(b" \t\r\n\x00")
+    ]
     if any(line.startswith(b"{") for line in lines[:20]):
         return JsonLines(path, size)
     return NoteLines(path, size)
@@ -84,21 +105,33 @@ def _refuse_unreadable(path: Path, head: bytes) -> None:
     if not head.strip(b" \t\r\n\x00"):
         raise SourceError("cannot import: the file is empty", path=path, hint="Nothing was changed")
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise SourceError("cannot import: the file is UTF-16", path=path, hint=f"Run: iconv -f UTF-16 -t UTF-8 '{path}' > utf8.jsonl")
+        raise SourceError(
+            "cannot import: the file is UTF-16",
+            path=path,
+            hint=f"Run: iconv -f UTF-16 -t UTF-8 '{path}' > utf8.jsonl",
+        )
     if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"[{", b"[\n", b"[\r\n", b"[ ")):
         hint = f"Make it one object a line: jq -c '.[]' '{path}' > messages.jsonl"
         raise SourceError("cannot import one JSON array", path=path, hint=hint)
-    # Padding of fixed-width records is no sign of a binary file; zeros and control characters anywhere else are.
+    # Padding of fixed-width records is no sign of a binary file; zeros and control characters
+    # anywhere else are.
     controls = len(_CONTROLS.findall(_PADDING.sub(b"", head)))
     if controls > len(head) // 100:
-        raise SourceError("cannot import a binary file", path=path, hint="Known are JSONL, a Hermes state.db and an OptMem LOG.txt")
+        raise SourceError(
+            "cannot import a binary file",
+            path=path,
+            hint="Known are JSONL, a Hermes state.db and an OptMem LOG.txt",
+        )
 
 
 class JsonLines:
-    """One JSON object a line: a message, or, as ``hermes sessions export`` writes them, a session with its ``messages``.
+    """One JSON object a line.
 
-    A message needs ``role`` or ``kind``, and ``content`` or ``text``; ``date`` or ``timestamp``, ``session`` or ``session_id``,
-    ``author``, ``platform``, ``tool``, ``call`` and ``tool_calls`` are taken where they are. Day files of a memory are of this form.
+    A message, or, as ``hermes sessions export`` writes them, a session with its ``messages``.
+
+    A message needs ``role`` or ``kind``, and ``content`` or ``text``; ``date`` or ``timestamp``,
+    ``session`` or ``session_id``, ``author``, ``platform``, ``tool``, ``call`` and ``tool_calls``
+    are taken where they are. Day files of a memory are of this form.
     """
 
     form = "JSONL"
@@ -112,7 +145,9 @@ class JsonLines:
         for number, end, line in _lines(self.path):
             place = f"line {number}"
             if line is None:
-                yield Item(place=place, position=end, fault=f"is longer than {LINE_BYTES_MAX >> 20} MiB")
+                yield Item(
+                    place=place, position=end, fault=f"is longer than {LINE_BYTES_MAX >> 20} MiB"
+                )
             elif line.strip():
                 yield from self._line_items(place, end, line)
 
@@ -129,12 +164,20 @@ class JsonLines:
         for index, message in enumerate(inner):
             at = f"{place}, message {index + 1}"
             if isinstance(message, dict):
-                yield from _row_items(message, at, end, session=str(row.get("id") or ""), platform=str(row.get("source") or ""))
+                yield from _row_items(
+                    message,
+                    at,
+                    end,
+                    session=str(row.get("id") or ""),
+                    platform=str(row.get("source") or ""),
+                )
             else:
                 yield Item(place=at, position=end, fault="is not a JSON object")
 
 
-def _row_items(row: dict[str, Any], place: str, position: int, *, session: str = "", platform: str = "") -> Iterator[Item]:
+def _row_items(
+    row: dict[str, Any], place: str, position: int, *, session: str = "", platform: str = ""
+) -> Iterator[Item]:
     try:
         for entry in entries_of(row, session=session, platform=platform):
             yield Item(place=place, position=position, entry=entry)
@@ -148,7 +191,8 @@ def _decode(line: bytes) -> dict[str, Any]:
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError:
-        # orjson refuses lone surrogates such as "\ud83d", which JavaScript programs do write; json reads them, and NaN.
+        # orjson refuses lone surrogates such as "\ud83d", which JavaScript programs do write; json
+        # reads them, and NaN.
         try:
             row = json.loads(line)
         except UnicodeDecodeError as error:
@@ -160,16 +204,22 @@ def _decode(line: bytes) -> dict[str, Any]:
     return row
 
 
-_DATE: Final = r"\[?(\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?: ?(?:Z|[+-]\d{2}:?\d{2}))?)?)\]?"
-_NOTE: Final = re.compile(rf"(?:(\d+)(?:\+\d+)?\|\s*)?(?:{_DATE}(?:\s*[|:]\s*|\s+|$))?(.*)", re.DOTALL)
+_DATE: Final = (
+    r"\[?(\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?: "
+    r"?(?:Z|[+-]\d{2}:?\d{2}))?)?)\]?"
+)
+_NOTE: Final = re.compile(
+    rf"(?:(\d+)(?:\+\d+)?\|\s*)?(?:{_DATE}(?:\s*[|:]\s*|\s+|$))?(.*)", re.DOTALL
+)
 
 
 class NoteLines:
     """OptMem's LOG.txt: one memory a line, each becoming a ``note``.
 
-    Its records are padded with spaces to a fixed width; a line of nothing else is a memory that was forgotten. Accepted are
-    ``N|text``, ``N date|text``, ``N|date text``, ``date text`` and plain text; ids are dropped, because a place in our log is given
-    by our log. A file with other lines of text imports just as well, a note a line.
+    Its records are padded with spaces to a fixed width; a line of nothing else is a memory that was
+    forgotten. Accepted are ``N|text``, ``N date|text``, ``N|date text``, ``date text`` and plain
+    text; ids are dropped, because a place in our log is given by our log. A file with other lines
+    of text imports just as well, a note a line.
     """
 
     form = "notes, one a line"
@@ -183,7 +233,9 @@ class NoteLines:
         for number, end, line in _lines(self.path):
             place = f"line {number}"
             if line is None:
-                yield Item(place=place, position=end, fault=f"is longer than {LINE_BYTES_MAX >> 20} MiB")
+                yield Item(
+                    place=place, position=end, fault=f"is longer than {LINE_BYTES_MAX >> 20} MiB"
+                )
                 continue
             try:
                 text = line.decode().strip(" \t\r\n\x00")
@@ -210,7 +262,10 @@ def _note(text: str) -> Entry:
 
 
 def _lines(path: Path) -> Iterator[tuple[int, int, bytes | None]]:
-    """Each line with its number and the byte it ends at; ``None`` in place of one that is too long to hold in memory."""
+    """Each line with its number and the byte it ends at.
+
+    ``None`` in place of one that is too long to hold in memory.
+    """
     end = 0
     with path.open("rb") as file:
         number = 0

@@ -1,1 +1,4 @@
-"""How a node's text comes to be: free, by the local summarizer, or by a model; and the thread that builds what is due."""
+"""How a node's text comes to be.
+
+Free, by the local summarizer, or by a model; and the thread that builds what is due.
+"""

@@ -1,6 +1,9 @@
-"""One line by a model from beginning to end: whether its turn is worth one, what the model writes, and what that has cost.
+"""One line by a model from beginning to end.
 
-Runs in the threads of ``lanes.py``, several at once. Knows neither the order of lines nor what becomes of one that failed.
+Whether its turn is worth one, what the model writes, and what that has cost.
+
+Runs in the threads of ``lanes.py``, several at once. Knows neither the order of lines nor what
+becomes of one that failed.
 """
 
 from __future__ import annotations
@@ -45,7 +48,10 @@ class Author:
         """Why no call may be made now, or ""."""
         if self._usage.allows(self._tokens_per_day):
             return ""
-        return f"today's {self._tokens_per_day:,} tokens are spent (compact_tokens_per_day); lines go on being written tomorrow"
+        return (
+            f"today's {self._tokens_per_day:,} tokens are spent (compact_tokens_per_day); lines "
+            "go on being written tomorrow"
+        )
 
     def write(self, job: Job, context: str) -> Outcome:
         """One attempt at one line.
@@ -58,7 +64,9 @@ class Author:
         """
         if job.known is not None or not self._is_worth_it(job):
             return Outcome(spare=True)
-        written = write_line(job, context, self._asking("line", job.place), self._node_bytes, self._model.redact)
+        written = write_line(
+            job, context, self._asking("line", job.place), self._node_bytes, self._model.redact
+        )
         if written.text:
             self._usage.count(lines=1)
         return Outcome(written.text, reasons=written.refused, final=written.final)
@@ -72,7 +80,9 @@ class Author:
         if job.place.level > 1:
             return True  # what its halves are, their own lines say
         spare = self._spare_halves(job)
-        return not all(half in spare or self._retain.known(half.index) is False for half in job.place.children)
+        return not all(
+            half in spare or self._retain.known(half.index) is False for half in job.place.children
+        )
 
     def _asking(self, what: str, place: Place) -> Callable[..., Reply]:
         """A way to ask the model that is counted, and stops when the day's tokens are spent."""

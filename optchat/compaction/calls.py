@@ -1,6 +1,9 @@
-"""What a model is asked and what it answers, as plain data: the border between the compactor and whoever has a model.
+"""What a model is asked and what it answers, as plain data.
 
-Holds no wording and calls nothing. ``hermes/`` makes a ``Model`` of the host's auxiliary model, tests make one of a function.
+The border between the compactor and whoever has a model.
+
+Holds no wording and calls nothing. ``hermes/`` makes a ``Model`` of the host's auxiliary model,
+tests make one of a function.
 """
 
 from __future__ import annotations
@@ -24,7 +27,11 @@ class Said(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What came back. Token counts are None where the endpoint does not tell; ``cached`` of ``tokens_in`` came from its cache."""
+    """What came back.
+
+    Token counts are None where the endpoint does not tell; ``cached`` of ``tokens_in`` came from
+    its cache.
+    """
 
     text: str
     tokens_in: int | None = None
@@ -33,11 +40,17 @@ class Reply(NamedTuple):
 
 
 class ModelDownError(OptchatError):
-    """The model cannot be had at all (no connection, no credit, too many calls, none configured): no fault of what it was asked."""
+    """The model cannot be had at all (no connection, no credit, too many calls, none configured).
+
+    No fault of what it was asked.
+    """
 
 
 class CallError(OptchatError):
-    """One call failed in a way that may be the fault of what was asked, or of nobody: a timeout, an error of the endpoint."""
+    """One call failed in a way that may be the fault of what was asked, or of nobody.
+
+    A timeout, an error of the endpoint.
+    """
 
 
 class RestError(OptchatError):
@@ -57,9 +70,10 @@ def spawn_daemon(run: Callable[[], None], name: str) -> None:
 class Model(NamedTuple):
     """A model that writes lines.
 
-    ``ask``: a request and the name of another model to use instead ("" for none) to its reply; it blocks, runs in several threads at
-    once, and raises ``ModelDownError`` or ``CallError``. ``redact``: masks what the host knows to be secret, over and above what we
-    mask. ``spawn``: starts a daemon thread in which ``ask`` finds its profile. ``name``: for people.
+    ``ask``: a request and the name of another model to use instead ("" for none) to its reply; it
+    blocks, runs in several threads at once, and raises ``ModelDownError`` or ``CallError``.
+    ``redact``: masks what the host knows to be secret, over and above what we mask. ``spawn``:
+    starts a daemon thread in which ``ask`` finds its profile. ``name``: for people.
     """
 
     name: str

@@ -1,7 +1,10 @@
-"""What goes into a line: windows of segments, best first by worth per byte, under the limit and a fair share for both halves.
+"""What goes into a line.
 
-The greedy answer to a knapsack whose things are worth less once similar ones are in it (a submodular gain, judged again when its
-turn comes). Knows nothing of shapes and tags; ``local.py`` writes the line from the choice.
+Windows of segments, best first by worth per byte, under the limit and a fair share for both halves.
+
+The greedy answer to a knapsack whose things are worth less once similar ones are in it (a
+submodular gain, judged again when its turn comes). Knows nothing of shapes and tags; ``local.py``
+writes the line from the choice.
 """
 
 from __future__ import annotations
@@ -17,21 +20,31 @@ _WORTH: Final = {"user": 3.0, "note": 2.2, "work": 1.8, "talk": 1.4, "echo": 0.6
 """The user's own words first, tool steps last."""
 _OTHER_WORTH: Final = 1.0
 _LEAST_SHARE: Final = 0.36
-"""Of a merged line, the part that either half can claim: neither is erased, and facts stay spread over time."""
+"""Of a merged line, the part that either half can claim.
+
+Neither is erased, and facts stay spread over time.
+"""
 _LONGER: Final = 0.5
-"""What a longer window counts against the first one of another clause: many clauses named find more than few told whole."""
+"""What a longer window counts against the first one of another clause.
+
+Many clauses named find more than few told whole.
+"""
 _WHOLE: Final = 0.35
 """What a clause is worth more for being whole, as a share of its words' worth."""
 _CROWD: Final = 0.15
 """What each further clause of an item loses, in a line of several items."""
 _EFFORT: Final = 8
-"""Bytes that a window is charged over its size: many scraps take frames to hold and sense to read."""
+"""Bytes that a window is charged over its size: many scraps take frames to hold and sense to read.
+"""
 _JOIN: Final = 4
 """Bytes of ``… `` between two windows."""
 _FRAME: Final = 7
 """Bytes of a newline and a ``…`` at both ends of an item."""
 _SPARED: Final = 20
-"""One in so many bytes of what is counted is not needed: gaps that close, frames that two items share. Measured: 4 to 10 percent."""
+"""One in so many bytes of what is counted is not needed.
+
+Gaps that close, frames that two items share. Measured: 4 to 10 percent.
+"""
 _LEAST_ROOM: Final = 20
 """Bytes below which looking for something that fits is not worth the time."""
 _LEAST_WORTH: Final = -1e-9
@@ -50,15 +63,23 @@ class Taken(NamedTuple):
 
 
 _Offer = tuple[float, int, int, Window | None, float]
-"""One way to lengthen a line: minus the worth per byte as last judged, segment, level, the next longer window of that segment, and
-its freshness. Sorts best first. Without a window the worth is a bound from above: most are never looked at more closely. A plain
-tuple: many thousands are made for every hundred lines."""
+"""One way to lengthen a line.
+
+Minus the worth per byte as last judged, segment, level, the next longer window of that segment, and
+its freshness. Sorts best first. Without a window the worth is a bound from above: most are never
+looked at more closely. A plain tuple: many thousands are made for every hundred lines.
+"""
 
 
 class Choice:
-    """The line so far: which window of which segment is in it, and how many bytes it takes at most."""
+    """The line so far.
 
-    def __init__(self, items: list[Item], segments: list[Segment], words: Words, older: int, limit: int) -> None:
+    Which window of which segment is in it, and how many bytes it takes at most.
+    """
+
+    def __init__(
+        self, items: list[Item], segments: list[Segment], words: Words, older: int, limit: int
+    ) -> None:
         """The first ``older`` of the items are the older half."""
         self.items, self.segments, self.words, self.older = items, segments, words, older
         self.limit = limit + limit // _SPARED
@@ -83,7 +104,9 @@ class Choice:
         """Bytes that each half may take: all that the other cannot claim."""
         need, starts = [0, 0], self.words.starts
         for place, item in enumerate(self.items):
-            need[place >= self.older] += starts[item.high] - starts[item.low] + len(item.kind) + _FRAME
+            need[place >= self.older] += (
+                starts[item.high] - starts[item.low] + len(item.kind) + _FRAME
+            )
         floor = int(limit * _LEAST_SHARE)
         return [limit - min(need[1], floor), limit - min(need[0], floor)]
 
@@ -122,7 +145,10 @@ class Choice:
         self._passed += heap
 
     def fill_again(self, size: int, limit: int) -> None:
-        """The line came out at ``size`` bytes: what was passed over gets the rest, from whichever half it is."""
+        """The line came out at ``size`` bytes.
+
+        What was passed over gets the rest, from whichever half it is.
+        """
         self.limit, self._used, self._room = limit, size, [limit, limit]
         self.fill()
 
@@ -156,12 +182,20 @@ class Choice:
         """The next longer window of a segment, and what it adds per byte it adds."""
         seg = self.segments[number]
         level, found, value = self._next(seg, before.level + 1, before.window)
-        worth = _WORTH.get(self.items[seg.item].kind, _OTHER_WORTH) * seg.factor * before.freshness * _LONGER
+        worth = (
+            _WORTH.get(self.items[seg.item].kind, _OTHER_WORTH)
+            * seg.factor
+            * before.freshness
+            * _LONGER
+        )
         density = worth * (value - before.window.value) / max(found.size - before.window.size, 1)
         return -density, number, level, found, before.freshness
 
     def _next(self, seg: Segment, level: int, inner: Window | None) -> tuple[int, Window, float]:
-        """The window of that level, or the next that differs from it; 2 is the whole segment. And its worth in weights."""
+        """The window of that level, or the next that differs from it; 2 is the whole segment.
+
+        And its worth in weights.
+        """
         words, caps = self.words, self._caps[self.items[seg.item].kind == "user"]
         while level < 2:
             if seg.size > caps[level] + _NEAR:
@@ -180,7 +214,11 @@ class Choice:
             if self.items[seg.item].kind in STEPS:
                 keys, known, share = words.shapes, self._shapes, 0.85
             low, high = found.low, found.high
-            names = [key for key, weight in zip(keys[low:high], words.weights[low:high], strict=True) if weight >= NAME_WEIGHT]
+            names = [
+                key
+                for key, weight in zip(keys[low:high], words.weights[low:high], strict=True)
+                if weight >= NAME_WEIGHT
+            ]
             if names:
                 fresh -= share * len(known.intersection(names)) / len(names)
         return fresh / (1.0 + self._crowd * self._count[seg.item])
@@ -206,7 +244,10 @@ class Choice:
             self._told[status] = f"{told}\n{clause}" if told else clause
 
     def _opening(self, place: int) -> int:
-        """Bytes that the item's first window takes besides itself; less where it goes on with an item of the same kind."""
+        """Bytes that the item's first window takes besides itself.
+
+        Less where it goes on with an item of the same kind.
+        """
         at = bisect_left(self._open, place)
         older = self._open[at - 1] if at else -1
         size = self._frame(older, place)

@@ -1,8 +1,10 @@
-"""From the text of a message or a line to items and their clauses, by the shape of the source: prose, tool call, JSON, output, trace.
+"""From the text of a message or a line to items and their clauses, by the shape of the source.
 
-Says where one clause ends and what each is worth for its place and shape; what the words in it are worth is not decided here.
-Leaves and the items of older lines are read the same way: a verbatim item of a merged line may still be JSON or a trace. Called
-by ``local.py`` with plain text.
+Prose, tool call, JSON, output, trace.
+
+Says where one clause ends and what each is worth for its place and shape; what the words in it are
+worth is not decided here. Leaves and the items of older lines are read the same way: a verbatim
+item of a merged line may still be JSON or a trace. Called by ``local.py`` with plain text.
 """
 
 from __future__ import annotations
@@ -15,11 +17,27 @@ from typing import Any, Final
 from ..core.records import clean
 from ..core.secrets import mask
 from .items import Item, Segment, Words
-from .lexicon import CUE, DOT, ENDING, FAULT, FENCE, LINE, NAME, POLITE, SPOKEN, STAMP, STATUS, is_polite
+from .lexicon import (
+    CUE,
+    DOT,
+    ENDING,
+    FAULT,
+    FENCE,
+    LINE,
+    NAME,
+    POLITE,
+    SPOKEN,
+    STAMP,
+    STATUS,
+    is_polite,
+)
 from .plain import tidy
 
 STEPS: Final = ("tool", "echo")
-"""Kinds that hold output rather than someone's words: a line is a clause there, and failures count most."""
+"""Kinds that hold output rather than someone's words.
+
+A line is a clause there, and failures count most.
+"""
 _LONG: Final = 16
 """Words from which a clause is searched for repeats."""
 LONGEST: Final = 150
@@ -34,11 +52,17 @@ def read(found: list[tuple[str, str]]) -> tuple[list[Item], list[Segment], Words
         from_json.append(fields is not None)
         lines = text.split("\n") if fields is None else "\n".join(fields).split("\n")
         joined = " \n ".join([line for line in lines if line])
-        texts.append(_MARKER.sub(lambda match: match[0].replace(" ", "\x01"), joined) if " bytes]" in joined else joined)
+        texts.append(
+            _MARKER.sub(lambda match: match[0].replace(" ", "\x01"), joined)
+            if " bytes]" in joined
+            else joined
+        )
     words = Words(texts)
     items = [
         Item(kind, low, high, is_json)
-        for (kind, _), low, high, is_json in zip(found, words.bounds, words.bounds[1:], from_json, strict=False)
+        for (kind, _), low, high, is_json in zip(
+            found, words.bounds, words.bounds[1:], from_json, strict=False
+        )
     ]
     segments: list[Segment] = []
     marked = [at for at, flags in enumerate(words.flags) if flags & _MARKED]
@@ -53,7 +77,10 @@ _LONGEST_FENCE: Final = 24
 """Characters: what goes on longer on the line of a fence is text."""
 _END_POINTS: Final = tuple(".!?。！？")
 _MARKER: Final = re.compile(r"\[(base64|hex), (\d{1,12}) bytes\]")
-"""One word as long as words are chosen, or its number would be all that is left of it. Plain text has no control characters."""
+"""One word as long as words are chosen, or its number would be all that is left of it.
+
+Plain text has no control characters.
+"""
 _MARKED: Final = SPOKEN | ENDING | FENCE
 
 
@@ -70,7 +97,10 @@ class _Reader:
         self.shapes: dict[tuple[str, ...], int] = {}
 
     def clauses(self, marked: list[int], done: int) -> int:
-        """Adds every clause. ``marked`` are positions of words that say something about theirs, ``done`` of them before this item.
+        """Adds every clause.
+
+        ``marked`` are positions of words that say something about theirs, ``done`` of them before
+        this item.
 
         Returns how many are done then.
         """
@@ -101,14 +131,25 @@ class _Reader:
         if after >= self.item.high or not words[after][:1].islower():
             return True
         if flag & LINE:
-            return self.steps or at == self.item.low or not (words[at - 1][-1].isalnum() or words[at - 1][-1] == ",")
+            return (
+                self.steps
+                or at == self.item.low
+                or not (words[at - 1][-1].isalnum() or words[at - 1][-1] == ",")
+            )
         return not flag & DOT
 
     def _clause(self, low: int, high: int, flags: int, status: list[int]) -> None:
-        """One clause, without its bullet or time stamp, unless it holds no word at all (a ruler, a frame of a table)."""
+        """One clause, without its bullet or time stamp, unless it holds no word at all (a ruler, a
+        frame of a table).
+        """
         words, keys, marks = self.words.words, self.words.keys, self.words.flags
         factor, skipped = 1.0, STAMP if self.steps else 0
-        if flags & FENCE and high - low < 3 and words[low].startswith("```") and len(words[low]) < _LONGEST_FENCE:
+        if (
+            flags & FENCE
+            and high - low < 3
+            and words[low].startswith("```")
+            and len(words[low]) < _LONGEST_FENCE
+        ):
             self.fenced = not self.fenced
             return
         if not self.steps and words[low].startswith(">"):
@@ -118,7 +159,9 @@ class _Reader:
             low += 1
         while high > low and not keys[high - 1] and words[high - 1][:1] not in _END_POINTS:
             high -= 1
-        if low >= high or (high - low == 1 and words[low][:-1].isdigit() and words[low][-1] in ".)"):
+        if low >= high or (
+            high - low == 1 and words[low][:-1].isdigit() and words[low][-1] in ".)"
+        ):
             return
         if self.fenced:
             factor *= 0.5
@@ -129,7 +172,9 @@ class _Reader:
             self._add(low, high, factor, flags, status)
 
     def _divide(self, low: int, high: int, factor: float, status: list[int]) -> None:
-        """A long clause in pieces, each ended by a comma where there is one in its last two thirds."""
+        """A long clause in pieces, each ended by a comma where there is one in its last two
+        thirds.
+        """
         words, starts, marks = self.words.words, self.words.starts, self.words.flags
         first, comma = low, low
         for at in range(low, high):
@@ -141,7 +186,9 @@ class _Reader:
                 comma = at + 1
         self._add_piece(first, high, factor, status, marks)
 
-    def _add_piece(self, low: int, high: int, factor: float, status: list[int], marks: tuple[int, ...]) -> None:
+    def _add_piece(
+        self, low: int, high: int, factor: float, status: list[int], marks: tuple[int, ...]
+    ) -> None:
         keys, flags = self.words.keys, 0
         while low < high and not keys[low]:
             low += 1
@@ -150,7 +197,13 @@ class _Reader:
         for flag in marks[low:high]:
             flags |= flag
         if low < high:
-            self._add(low, high, factor, flags, status[bisect_left(status, low) : bisect_left(status, high)])
+            self._add(
+                low,
+                high,
+                factor,
+                flags,
+                status[bisect_left(status, low) : bisect_left(status, high)],
+            )
 
     def _add(self, low: int, high: int, factor: float, flags: int, status: list[int]) -> None:
         words = self.words
@@ -158,17 +211,23 @@ class _Reader:
         if high - low > _LONG:
             self._once(low, high)
         if mark & NAME:
-            words.weights[low] *= 0.8  # every sentence opens with a capital: only half a sign of a name
+            words.weights[low] *= (
+                0.8  # every sentence opens with a capital: only half a sign of a name
+            )
         if flags & CUE:
             factor *= 1.5
         if status:
             factor *= 1.2  # what is open, undone or planned
         if words.words[high - 1][-1] in "?？":
             factor *= 1.3
-        seg = Segment(self.place, low, high, factor, flags, status, words.bytes(*words.span(low, high)))
+        seg = Segment(
+            self.place, low, high, factor, flags, status, words.bytes(*words.span(low, high))
+        )
         first = words.words[low]
         if self.item.from_json:
-            seg.factor *= 1.5 if low == self.item.low or first.partition("=")[0] in _SALIENT else 0.8
+            seg.factor *= (
+                1.5 if low == self.item.low or first.partition("=")[0] in _SALIENT else 0.8
+            )
         if self.steps:
             self._weigh_step(seg, first)
         elif mark & POLITE and is_polite(words.text[words.starts[low] : words.starts[low] + 40]):
@@ -185,7 +244,9 @@ class _Reader:
             seen.add(key)
 
     def _weigh_words(self, low: int, high: int) -> None:
-        """In steps times say little, the same few tools and directories come again and again, and what differs follows them."""
+        """In steps times say little, the same few tools and directories come again and again, and
+        what differs follows them.
+        """
         words, flags, weights = self.words.words, self.words.flags, self.words.weights
         for at in [at for at in range(low, high) if flags[at] & STAMP]:
             weights[at] *= 0.2
@@ -196,7 +257,10 @@ class _Reader:
                     weights[at + 1] *= 0.05
 
     def _weigh_step(self, seg: Segment, first: str) -> None:
-        """The first line, and lines that say something failed; less for each that differs from one before in its digits only."""
+        """The first line, and lines that say something failed.
+
+        Less for each that differs from one before in its digits only.
+        """
         words = self.words
         if seg.flags & FAULT:
             seg.factor *= 2.0
@@ -214,7 +278,10 @@ class _Reader:
                 seg.factor *= 0.6 if times < 3 else 0.2
 
     def _weigh_frames(self) -> None:
-        """Of a trace only the innermost frame of the user's code counts: Python prints it last, the others first."""
+        """Of a trace only the innermost frame of the user's code counts.
+
+        Python prints it last, the others first.
+        """
         words, segments = self.words, self.segments
         mine = []
         for place in self.frames:
@@ -233,16 +300,35 @@ class _Reader:
 
 
 _FOREIGN: Final = (
-    "site-packages", "dist-packages", "lib/python", "<frozen", "node_modules", "node:", "internal/", "java.", "javax.", "sun.", "jdk.",
-    "org.springframework", "org.junit", "System.", "Microsoft.", "/usr/lib/", "/rustc/", "core::", "std::",
-)  # fmt: skip
+    "site-packages",
+    "dist-packages",
+    "lib/python",
+    "<frozen",
+    "node_modules",
+    "node:",
+    "internal/",
+    "java.",
+    "javax.",
+    "sun.",
+    "jdk.",
+    "org.springframework",
+    "org.junit",
+    "System.",
+    "Microsoft.",
+    "/usr/lib/",
+    "/rustc/",
+    "core::",
+    "std::",
+)
 
 
 # ---- JSON
 
 _SALIENT_KEYS: Final = """
-command cmd query q pattern path file file_path filename url uri name title id error message msg stderr reason status exit_code
-returncode code description question answer summary result task goal prompt content text old_string new_string target branch
+command cmd query q pattern path file file_path filename url uri name title id error message msg
+stderr reason status exit_code
+returncode code description question answer summary result task goal prompt content text old_string
+new_string target branch
 """
 _SALIENT: Final = frozenset(_SALIENT_KEYS.split())
 _MOST_VALUES: Final = 400
@@ -253,7 +339,10 @@ _EMPTY: Final = ("", "null", "[]", "{}")
 
 
 def _fields(kind: str, text: str) -> list[str] | None:
-    """Of a tool call or a JSON text ``key=value`` for each scalar, in the order of the source; None of any other text."""
+    """Of a tool call or a JSON text ``key=value`` for each scalar, in the order of the source.
+
+    None of any other text.
+    """
     if text[-1:] not in ("}", "]", ")"):
         return None
     if kind == "tool":
@@ -267,7 +356,9 @@ def _fields(kind: str, text: str) -> list[str] | None:
     _walk("", data, _DEEPEST, found)
     parts = [mask(clean(tidy(f"{key}={value}" if key else value))) for key, value in found]
     if name:
-        parts[:1] = [f"{name} {parts[0]}" if parts else name]  # what was done stands with what to, in one clause
+        parts[:1] = [
+            f"{name} {parts[0]}" if parts else name
+        ]  # what was done stands with what to, in one clause
     return [part for part in parts if part]
 
 
@@ -275,7 +366,10 @@ def _decoded(text: str) -> Any:
     """The JSON object or list, numbers as they stand in the source; None if it is none."""
     try:
         return json.loads(text, parse_float=str, parse_int=str, parse_constant=str, strict=False)
-    except (ValueError, RecursionError):  # prose in braces, a cut or bottomless document: read as lines
+    except (
+        ValueError,
+        RecursionError,
+    ):  # prose in braces, a cut or bottomless document: read as lines
         return None
 
 
@@ -293,6 +387,8 @@ def _walk(key: str, value: Any, depth: int, found: list[tuple[str, Any]]) -> Non
         for each in value:
             _walk(key, each, depth - 1, found)
     else:
-        shown = value if isinstance(value, str) else {True: "true", False: "false"}.get(value, "null")
+        shown = (
+            value if isinstance(value, str) else {True: "true", False: "false"}.get(value, "null")
+        )
         if shown not in _EMPTY:
             found.append((key, shown))

@@ -1,8 +1,11 @@
-"""The background thread that grows the tree: takes nodes that can be built, builds them, commits them in batches.
+"""The background thread that grows the tree.
 
-Knows neither files nor models: what to build comes from a ``Work``, the lines of a model come from ``lanes.py``. One compactor works per
-memory directory; the others wait for its lock and take over when its owner is gone. It gives way to turns: in the same
-process a busy thread would make each step of an append wait for the interpreter.
+Takes nodes that can be built, builds them, commits them in batches.
+
+Knows neither files nor models: what to build comes from a ``Work``, the lines of a model come from
+``lanes.py``. One compactor works per memory directory; the others wait for its lock and take over
+when its owner is gone. It gives way to turns: in the same process a busy thread would make each
+step of an append wait for the interpreter.
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ if TYPE_CHECKING:
     from .job import Job
 
 POLL_S: Final = 1.0
-"""Longest sleep: what other processes log is not told to this one, and is seen when it looks again."""
+"""Longest sleep: what other processes log is not told to this one, and is seen when it looks again.
+"""
 LEAST_S: Final = 0.02
 """Shortest sleep: what is due may not be possible yet, and must not be looked for in circles."""
 QUIET_S: Final = 0.1
@@ -37,7 +41,10 @@ URGENT_SLICE_S: Final = 1.0
 """The same while somebody waits for the tree: longer, so that one fsync serves more nodes."""
 NODES_AT_ONCE: Final = 2_048
 BYTES_AT_ONCE: Final = 16 << 20
-"""Most nodes and bytes of sources in one batch while somebody waits for the tree; otherwise an eighth of it."""
+"""Most nodes and bytes of sources in one batch while somebody waits for the tree.
+
+Otherwise an eighth of it.
+"""
 RETRY_S: Final = (1.0, 5.0, 15.0, 60.0)
 """Waits after one failure, two in a row, and so on; the last one for all that follow."""
 URGENT_RETRY_S: Final = 0.2
@@ -47,10 +54,15 @@ logger = logging.getLogger(__name__)
 
 
 class Work(Protocol):
-    """What the compactor needs of a memory. Every method may raise ``OptchatError``: it is reported and tried again later."""
+    """What the compactor needs of a memory.
+
+    Every method may raise ``OptchatError``: it is reported and tried again later.
+    """
 
     def take(self, nodes: int, bytes_: int, costs: Collection[Cost]) -> list[Job]:
-        """The next jobs of these costs that can be done now, at most so many nodes and bytes of sources (but at least one if any)."""
+        """The next jobs of these costs that can be done now, at most so many nodes and bytes of
+        sources (but at least one if any).
+        """
 
     def commit(self, nodes: list[Node]) -> None:
         """Make nodes durable and visible."""
@@ -95,15 +107,21 @@ class LanesLike(Protocol):
 class Compactor:
     """Builds nodes until none is ready; then sleeps until something is logged."""
 
-    def __init__(self, work: Work, lock: LockLike, node_bytes: int = 512, costs: Collection[Cost] = ALL) -> None:
-        """``costs``: of the lines that are made here, in this thread; those of ``lanes`` are written elsewhere."""
+    def __init__(
+        self, work: Work, lock: LockLike, node_bytes: int = 512, costs: Collection[Cost] = ALL
+    ) -> None:
+        """``costs``.
+
+        Of the lines that are made here, in this thread; those of ``lanes`` are written elsewhere.
+        """
         self._work = work
         self._lock = lock
         self._node_bytes = node_bytes
         self._costs = costs
         self.lanes: LanesLike | None = None
         self.took_over: Callable[[], None] = lambda: None  # told whenever the work is ours
-        self.modest = False  # without the model that others may have: the work is never kept from them for long
+        # without the model that others may have: the work is never kept from them for long
+        self.modest = False
         self._written: list[Node] = []  # by the model, and not on disk yet
         self._wake = threading.Condition()
         self._awake = False
@@ -150,7 +168,10 @@ class Compactor:
             self._wake.notify_all()
 
     def after_fork(self) -> None:
-        """In a forked child: there is no thread yet; it starts with the first message the child has to say."""
+        """In a forked child.
+
+        There is no thread yet; it starts with the first message the child has to say.
+        """
         self._wake = threading.Condition()
         self._awake, self._urgent, self.owner = False, 0, False
         self._written = []
@@ -163,8 +184,13 @@ class Compactor:
             self._awake = True
             self._wake.notify_all()
 
-    def run_here(self, keep_on: Callable[[], bool], *, on_step: Callable[[], None] = lambda: None) -> bool:
-        """Do the work in the caller's thread until none is left; False if ``keep_on`` ended it or another process has the lock."""
+    def run_here(
+        self, keep_on: Callable[[], bool], *, on_step: Callable[[], None] = lambda: None
+    ) -> bool:
+        """Do the work in the caller's thread until none is left.
+
+        False if ``keep_on`` ended it or another process has the lock.
+        """
         if not self._lock.acquire(0.0):
             return False
         self.hurry(on=True)
@@ -193,19 +219,26 @@ class Compactor:
                     if not self.owner and self._lock.acquire(0.0):
                         self.owner = True
                         self.took_over()
-                    if self.owner and (self._awake or self._work.version() != seen or self._due_in() <= 0):
+                    if self.owner and (
+                        self._awake or self._work.version() != seen or self._due_in() <= 0
+                    ):
                         seen = self._work_off()
                     if self.owner and self.modest:
                         self._leave()
-                    self._awake = self._awake and self.owner  # without the lock there is nothing to be awake for
+                    self._awake = (
+                        self._awake and self.owner
+                    )  # without the lock there is nothing to be awake for
                     self.failures = 0
-                except Exception as error:  # the thread must live: it reports, waits, and tries again
+                except (
+                    Exception
+                ) as error:  # the thread must live: it reports, waits, and tries again
                     seen = None
                     self._report(error)
                     self.failures += 1
                     self._pause(RETRY_S[min(self.failures, len(RETRY_S)) - 1])
                     continue
-                except BaseException as error:  # the thread ends; till the next message starts another, only this says why
+                # the thread ends; till the next message starts another, only this says why
+                except BaseException as error:
                     self._report(error)
                     raise
                 self._sleep(max(LEAST_S, min(POLL_S, self._due_in())))
@@ -214,7 +247,10 @@ class Compactor:
                 self._leave()
 
     def _work_off(self) -> object:
-        """Build until nothing is ready; the version at which there was nothing, so that what came later is seen as new."""
+        """Build until nothing is ready.
+
+        The version at which there was nothing, so that what came later is seen as new.
+        """
         while True:
             self._give_way()
             self._awake = False
@@ -226,10 +262,14 @@ class Compactor:
                 return version
 
     def _leave(self) -> None:
-        """Give the work up. What calls have brought back since the last step is kept: it is paid for."""
+        """Give the work up.
+
+        What calls have brought back since the last step is kept: it is paid for.
+        """
         try:
             self._keep_written()
-        except Exception as error:  # nobody is left here to try again; whoever is next has these lines written once more
+        # nobody is left here to try again; whoever is next has these lines written once more
+        except Exception as error:
             logger.warning("optchat: lines that a model wrote are lost: %s", error)
         self.owner = False
         self._lock.release()
@@ -243,7 +283,11 @@ class Compactor:
                 self._wake.wait(seconds)
 
     def _pause(self, seconds: float) -> None:
-        """Wait after a failure. New messages do not cut it short, or a full disk would be tried at each; someone who waits does."""
+        """Wait after a failure.
+
+        New messages do not cut it short, or a full disk would be tried at each; someone who waits
+        does.
+        """
         until = time.monotonic() + seconds
         with self._wake:
             while not self._stopping and (rest := until - time.monotonic()) > 0:
@@ -265,15 +309,22 @@ class Compactor:
     def _report(self, error: BaseException) -> None:
         text = f"{error}" if str(error) else type(error).__name__
         if text != self.last_error:
-            logger.warning("optchat: building lines failed and is tried again: %s", text, exc_info=not self.last_error)
+            logger.warning(
+                "optchat: building lines failed and is tried again: %s",
+                text,
+                exc_info=not self.last_error,
+            )
         self.last_error = text
 
     # -- one step
 
     def step(self) -> bool:
-        """Build and commit one batch, keep what the model has written, and make some messages searchable; whether anything was done."""
+        """Build and commit one batch, keep what the model has written, and make some messages
+        searchable; whether anything was done.
+        """
         share = 1 if self._urgent else 8
-        written = self._keep_written()  # raises before a call is begun: with a full disk the same lines would be bought without end
+        # raises before a call is begun: with a full disk the same lines would be bought without end
+        written = self._keep_written()
         made = self._made(share)
         if made:
             self._work.commit(made)
@@ -288,24 +339,33 @@ class Compactor:
         return built or searchable
 
     def _keep_written(self) -> bool:
-        """Commit what the model has written; whether there was anything. What the disk refuses is kept here until it does not."""
+        """Commit what the model has written; whether there was anything.
+
+        What the disk refuses is kept here until it does not.
+        """
         if self.lanes:
             self._written += self.lanes.land()
         if not self._written:
             return False
         try:
-            # A commit of its own: its tokens are spent, and must not be lost with a local line that fails.
+            # A commit of its own: its tokens are spent, and must not be lost with a local line that
+            # fails.
             self._work.commit(self._written)
         except OptchatError:
             raise
-        except BaseException:  # not the disk's fault: tried again without end, they would stop the tree
+        except (
+            BaseException
+        ):  # not the disk's fault: tried again without end, they would stop the tree
             self._written = []
             raise
         self._written = []
         return True
 
     def _made(self, share: int) -> list[Node]:
-        """The lines made here: as many as there is time for before someone may want the interpreter."""
+        """The lines made here.
+
+        As many as there is time for before someone may want the interpreter.
+        """
         jobs = self._work.take(NODES_AT_ONCE // share, BYTES_AT_ONCE // share, self._costs)
         until = time.monotonic() + (URGENT_SLICE_S if self._urgent else SLICE_S)
         nodes: list[Node] = []

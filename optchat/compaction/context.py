@@ -1,8 +1,11 @@
-"""The compactor's own view: what a model is told of the past before it sums up a message. "Do it" means nothing without it.
+"""The compactor's own view: what a model is told of the past before it sums up a message.
 
-Between two batches of merges it only grows at its end, so that one call after another sends the same prefix and an endpoint's cache
-serves it. Only built lines stand in it, without their numbers, which models copy; it ends before the node in question and before
-the first message whose line is not built. Kept in ``context.json`` by the holder of ``compactor.lock``.
+"Do it" means nothing without it.
+
+Between two batches of merges it only grows at its end, so that one call after another sends the
+same prefix and an endpoint's cache serves it. Only built lines stand in it, without their numbers,
+which models copy; it ends before the node in question and before the first message whose line is
+not built. Kept in ``context.json`` by the holder of ``compactor.lock``.
 """
 
 from __future__ import annotations
@@ -28,10 +31,16 @@ if TYPE_CHECKING:
 
 HIGH_BYTES: Final = 32_768
 LOW_BYTES: Final = 16_384
-"""The sawtooth of the published design: 16 KB tell enough of the past, and half of each request is then a prefix that stays."""
+"""The sawtooth of the published design.
+
+16 KB tell enough of the past, and half of each request is then a prefix that stays.
+"""
 
 _LEAVES_AT_ONCE: Final = 512
-"""More new messages than this are taken in from the coarsest lines down: they would not fit as leaves."""
+"""More new messages than this are taken in from the coarsest lines down.
+
+They would not fit as leaves.
+"""
 _MASKING_BROKEN: Final = 3
 """So many lines that cannot be masked, and none that can."""
 
@@ -64,15 +73,20 @@ class Context:
         self._view: View | None = None
         self._rewritten = 0
         self._generation = 0
-        self._sent: dict[Place, str] = {}  # the lines as they are sent: masking them anew for each call would cost more than all else
+        self._sent: dict[
+            Place, str
+            # the lines as they are sent: masking them anew for each call would cost more than all
+            # else
+        ] = {}
         self._trouble = ""
 
     def text(self, first: int, front: int) -> str:
-        """Lines for what came before message ``first``, oldest first, one a row; ``front``: the first message without a line.
+        """Lines for what came before message ``first``, oldest first, one a row.
+
+        ``front``: the first message without a line.
 
         Raises:
             CallError: no line can be made ready to send.
-
         """
         view = self._extended(min(first, front))
         lines = [line for line in view.lines if line.place.end <= first]
@@ -80,13 +94,17 @@ class Context:
         room = HIGH_BYTES
         at = len(texts)
         while at and (room := room - len(texts[at - 1].encode()) - 1) >= 0:
-            at -= 1  # with parents still missing the lines cannot merge: the newest are then those that tell most
+            # with parents still missing the lines cannot merge: the newest are then those that tell
+            # most
+            at -= 1
         return "\n".join(texts[at:])
 
     # -- inside
 
     def _extended(self, end: int) -> View:
-        """The view, taken up to message ``end`` if it did not reach that far, and merged if it has grown too large."""
+        """The view, taken up to message ``end`` if it did not reach that far, and merged if it has
+        grown too large.
+        """
         view = self._loaded()
         reached = view.lines[-1].place.end if view.lines else 0
         if end <= reached:
@@ -98,7 +116,10 @@ class Context:
             found, _ = self._tree.unfold(reached, end, end, LOW_BYTES, weigh=_weigh)
         view.insert(found)
         view.total = end
-        if view.fold(self._marks, weigh=_weigh, parent=self._tree.at) or end - reached > _LEAVES_AT_ONCE:
+        if (
+            view.fold(self._marks, weigh=_weigh, parent=self._tree.at)
+            or end - reached > _LEAVES_AT_ONCE
+        ):
             self._save(view)
         return view
 
@@ -135,8 +156,8 @@ class Context:
     def _make_ready(self, texts: dict[Place, str]) -> None:
         """Make these lines ready to send, once for all requests.
 
-        One line that cannot be masked is left out, or no line after it would ever be written. Where none can be, it is the masking
-        that is broken, and not a text.
+        One line that cannot be masked is left out, or no line after it would ever be written. Where
+        none can be, it is the masking that is broken, and not a text.
         """
         failed: list[CallError] = []
         for place, text in texts.items():
@@ -149,11 +170,15 @@ class Context:
 
     def _save(self, view: View) -> None:
         self._generation += 1
-        saved = viewfile.SavedView(tuple(line.place for line in view.lines), HIGH_BYTES, self._generation)
+        saved = viewfile.SavedView(
+            tuple(line.place for line in view.lines), HIGH_BYTES, self._generation
+        )
         try:
             viewfile.save(self._path, saved)
             self._trouble = ""
-        except StoreError as error:  # it is made again after a restart; only a cache that holds the old one is then worth nothing
+        # it is made again after a restart; only a cache that holds the old one is then worth
+        # nothing
+        except StoreError as error:
             if str(error) != self._trouble:
                 logger.warning("optchat: the context of the model is not saved: %s", error)
             self._trouble = str(error)

@@ -1,8 +1,11 @@
-"""Facts that a line may not invent: addresses, paths, hashes and numbers, and whether they stand in what the model was shown.
+"""Facts that a line may not invent.
 
-Compared without differences of writing: case, accents, widths, slashes, thousands separators, ``10k``. A number of one digit is
-passed: a summary counts what it joins ("3 files"), and in some thousands of characters every digit stands somewhere, so that looking
-would tell nothing. Pure. Called by ``accept.py``.
+Addresses, paths, hashes and numbers, and whether they stand in what the model was shown.
+
+Compared without differences of writing: case, accents, widths, slashes, thousands separators,
+``10k``. A number of one digit is passed: a summary counts what it joins ("3 files"), and in some
+thousands of characters every digit stands somewhere, so that looking would tell nothing. Pure.
+Called by ``accept.py``.
 """
 
 from __future__ import annotations
@@ -16,7 +19,10 @@ from ..core.words import folded
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-_CJK: Final = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003134f"
+_CJK: Final = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7ff\uf900-\ufaff\uff00-\uffef"
+    "\U00020000-\U0003134f"
+)
 """Scripts without spaces: a path ends where they begin."""
 _RUN: Final = re.compile(rf"(?:[^\W{_CJK}]|[./\\:@#~%+=?&$'-])+")
 _EDGE: Final = ".,:;!?'=+#%&$-"
@@ -34,7 +40,9 @@ _ROOTED: Final = re.compile(r"(?:~|\.{1,2})?/\w|[a-z]:/", re.IGNORECASE)
 _FILE: Final = re.compile(r"[A-Za-z0-9_-]{2,}(?:\.[\w-]+)*\.[a-z][a-z0-9]{1,4}")
 _NUMERIC: Final = re.compile(r"[\d/.,:-]+")
 _POSITION: Final = re.compile(r"(?::\d+)+$")
-_HASH: Final = re.compile(r"(?<![^\W_])(?=[0-9a-f]{0,63}[a-f])(?=[0-9a-f]{0,63}\d)[0-9a-f]{6,64}(?![^\W_])")
+_HASH: Final = re.compile(
+    r"(?<![^\W_])(?=[0-9a-f]{0,63}[a-f])(?=[0-9a-f]{0,63}\d)[0-9a-f]{6,64}(?![^\W_])"
+)
 
 _NUMBER: Final = re.compile(
     r"(\d{1,3}(?:[,.' _]\d{3})+(?!\d)(?:[.,]\d+)?|\d+(?:[.,]\d+)*)"
@@ -42,9 +50,18 @@ _NUMBER: Final = re.compile(
     re.IGNORECASE,
 )
 _SCALE: Final = {
-    "k": 1_000, "thousand": 1_000, "m": 1_000_000, "mio": 1_000_000, "million": 1_000_000, "bn": 10**9, "billion": 10**9,
-    "万": 10_000, "萬": 10_000, "億": 10**8, "亿": 10**8,
-}  # fmt: skip
+    "k": 1_000,
+    "thousand": 1_000,
+    "m": 1_000_000,
+    "mio": 1_000_000,
+    "million": 1_000_000,
+    "bn": 10**9,
+    "billion": 10**9,
+    "万": 10_000,
+    "萬": 10_000,
+    "億": 10**8,
+    "亿": 10**8,
+}
 _GROUPED: Final = re.compile(r"\d{1,3}(?:[,.' _]\d{3})+(?:[.,]\d+)?")
 _SEVERAL: Final = re.compile(r"\d+(?: \d+)+|\d{1,2}\.\d{1,2}\.(?:\d\d){1,2}")
 """Numbers side by side, or a date: each is looked up alone."""
@@ -53,10 +70,28 @@ _DIGITS: Final = 40
 
 _ONES: Final = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _WORDS: Final = {
-    "ten": 10, "eleven": 11, "twelve": 12, "dozen": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16, "seventeen": 17,
-    "eighteen": 18, "nineteen": 19, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80,
-    "ninety": 90, "hundred": 100, "thousand": 1_000,
-}  # fmt: skip
+    "ten": 10,
+    "eleven": 11,
+    "twelve": 12,
+    "dozen": 12,
+    "thirteen": 13,
+    "fourteen": 14,
+    "fifteen": 15,
+    "sixteen": 16,
+    "seventeen": 17,
+    "eighteen": 18,
+    "nineteen": 19,
+    "twenty": 20,
+    "thirty": 30,
+    "forty": 40,
+    "fifty": 50,
+    "sixty": 60,
+    "seventy": 70,
+    "eighty": 80,
+    "ninety": 90,
+    "hundred": 100,
+    "thousand": 1_000,
+}
 _WORD: Final = re.compile(rf"\b({'|'.join(_WORDS)})(?:[ -]({'|'.join(_ONES)}))?\b")
 """English numbers in words: models write "thirty euros" as 30."""
 
@@ -72,7 +107,9 @@ class Known:
     def __init__(self, texts: Iterable[str]) -> None:
         shown = "\n".join(texts)
         if "\\" in shown:
-            shown += "\n" + _ESCAPE.sub(" ", shown)  # in JSON, what stands after a line break would be glued to its "n"
+            shown += "\n" + _ESCAPE.sub(
+                " ", shown
+            )  # in JSON, what stands after a line break would be glued to its "n"
         self._written = _alike(shown)
         self._text = self._written.casefold()
 
@@ -81,7 +118,9 @@ class Known:
         text, size, inside = self._text, len(fact), _is_alnum(fact[:1])
         at = text.find(fact)
         while at >= 0:
-            if not (inside and at and _is_alnum(text[at - 1])) and (start or not _is_alnum(text[at + size : at + size + 1])):
+            if not (inside and at and _is_alnum(text[at - 1])) and (
+                start or not _is_alnum(text[at + size : at + size + 1])
+            ):
                 return True
             at = text.find(fact, at + 1)
         return False
@@ -137,9 +176,13 @@ def _unknown_words(text: str, known: Known) -> Iterator[str]:
 def _unknown_numbers(text: str, known: Known) -> Iterator[str]:
     for match in _NUMBER.finditer(text):
         number, scale = match[1], match[2]
-        if (not scale and (len(_canonical(number)) == 1 or known.has(number))) or _forms(number, scale, alone=True) & known.numbers:
+        if (not scale and (len(_canonical(number)) == 1 or known.has(number))) or _forms(
+            number, scale, alone=True
+        ) & known.numbers:
             continue
-        if _SEVERAL.fullmatch(number) and all(len(each) == 1 or _canonical(each) in known.numbers for each in re.split(r"\D", number)):
+        if _SEVERAL.fullmatch(number) and all(
+            len(each) == 1 or _canonical(each) in known.numbers for each in re.split(r"\D", number)
+        ):
             continue
         yield match[0].strip()
 
@@ -154,7 +197,9 @@ def _is_place(word: str) -> bool:
     if _URL.match(word) or _ROOTED.match(word) or _FILE.fullmatch(word):
         return True
     # and/or is none, src/view.py is; of plain words with several slashes nobody can tell.
-    return "/" in word and (word.count("/") > 1 or any(sign in "._" or sign.isdigit() for sign in word))
+    return "/" in word and (
+        word.count("/") > 1 or any(sign in "._" or sign.isdigit() for sign in word)
+    )
 
 
 def _has_place(low: str, known: Known, *, shortened: bool) -> bool:
@@ -169,22 +214,32 @@ def _has_place(low: str, known: Known, *, shortened: bool) -> bool:
 
 
 def _forms(number: str, scale: str | None, *, alone: bool = False) -> set[str]:
-    """The ways in which the same number is written. 1,234 may be one and a bit or a thousand and more: both.
+    """The ways in which the same number is written. 1,234 may be one and a bit or a thousand and
+    more: both.
 
-    ``alone``: with a scale, only the number that is meant. What was said as 10k was also said as 10; the reverse is an invention.
+    ``alone``: with a scale, only the number that is meant. What was said as 10k was also said as
+    10; the reverse is an invention.
     """
     if len(number) > _DIGITS:
         return {number}
     plain = [number.replace(",", ".")]
     if _GROUPED.fullmatch(number):
-        whole, _, decimals = number.rpartition(max(".,", key=number.rfind)) if re.search(r"[.,]\d+$", number) else (number, "", "")
+        whole, _, decimals = (
+            number.rpartition(max(".,", key=number.rfind))
+            if re.search(r"[.,]\d+$", number)
+            else (number, "", "")
+        )
         if whole and _GROUPED.fullmatch(whole):
             plain.append(f"{re.sub(r'[^0-9]', '', whole)}.{decimals}")
         plain.append(re.sub(r"\D", "", number))
     found = set(map(_canonical, plain))
     if scale:
         times = _SCALE[scale.strip().casefold()]
-        scaled = {_canonical(f"{float(each) * times:.6f}") for each in found if each.count(".") < 2 and each.replace(".", "").isdigit()}
+        scaled = {
+            _canonical(f"{float(each) * times:.6f}")
+            for each in found
+            if each.count(".") < 2 and each.replace(".", "").isdigit()
+        }
         return scaled if alone else found | scaled
     return found
 

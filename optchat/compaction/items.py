@@ -1,8 +1,9 @@
 """Items, their words and clauses, and windows: how a clause is shortened to its weightiest stretch.
 
-An item is one message's share of a line: a kind and its text. A segment is one clause of it; a window is a run of whole words of
-a segment. All items of a line share one list of words, because weighing them at once is what makes a line fast. Does not choose
-between segments (``choice.py``) nor know shapes of sources (``clauses.py``).
+An item is one message's share of a line: a kind and its text. A segment is one clause of it; a
+window is a run of whole words of a segment. All items of a line share one list of words, because
+weighing them at once is what makes a line fast. Does not choose between segments (``choice.py``)
+nor know shapes of sources (``clauses.py``).
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ class Item:
 
 @dataclass(slots=True)
 class Segment:
-    """One clause: words ``low`` to ``high`` of one item, and what it is worth for its place and shape."""
+    """One clause.
+
+    Words ``low`` to ``high`` of one item, and what it is worth for its place and shape.
+    """
 
     item: int
     low: int
@@ -47,7 +51,9 @@ class Segment:
 
 
 class Window(NamedTuple):
-    """Words low to high of one segment as text[start:end], and the status words outside that it must not lose."""
+    """Words low to high of one segment as text[start:end], and the status words outside that it
+    must not lose.
+    """
 
     start: int
     end: int
@@ -77,7 +83,10 @@ _CHUNK: Final = 36
 
 
 class Words:
-    """The words of all items of a line: where they stand in ``text``, what they weigh, and their keys, flags and shapes."""
+    """The words of all items of a line.
+
+    Where they stand in ``text``, what they weigh, and their keys, flags and shapes.
+    """
 
     def __init__(self, texts: list[str]) -> None:
         """Each text has single spaces, and line breaks as words of their own."""
@@ -130,18 +139,25 @@ class Words:
 
     def bytes(self, start: int, end: int) -> int:
         """Bytes of UTF-8 of text[start:end]."""
-        return end - start + 2 * self.text.count(GAP, start, end) if self.ascii else len(self.text[start:end].encode())
+        return (
+            end - start + 2 * self.text.count(GAP, start, end)
+            if self.ascii
+            else len(self.text[start:end].encode())
+        )
 
     def whole(self, seg: Segment) -> Window:
         """All of a segment."""
         start, end = self.span(seg.low, seg.high)
-        return Window(start, end, seg.size, self.sums[seg.high] - self.sums[seg.low], seg.low, seg.high)
+        return Window(
+            start, end, seg.size, self.sums[seg.high] - self.sums[seg.low], seg.low, seg.high
+        )
 
     def window(self, seg: Segment, cap: int, inner: Window | None = None) -> Window:
         """The heaviest window of about ``cap`` bytes around ``inner``, or around the heaviest word.
 
-        First it reaches for the names on both sides, nearest first, since the next neighbours may be glue; then it takes what
-        follows, then what stands before. A word is cut only if it is very long: half a path finds nothing.
+        First it reaches for the names on both sides, nearest first, since the next neighbours may
+        be glue; then it takes what follows, then what stands before. A word is cut only if it is
+        very long: half a path finds nothing.
         """
         weights, starts, first, last = self.weights, self.starts, seg.low, seg.high
         if inner:
@@ -179,7 +195,9 @@ class Words:
         before = names[left] if left >= 0 else -1
         after = names[right] if right < len(names) else last
         while before >= first or after < last:
-            to_left = before >= first and (after >= last or starts[low] - starts[before] <= starts[after + 1] - starts[high])
+            to_left = before >= first and (
+                after >= last or starts[low] - starts[before] <= starts[after + 1] - starts[high]
+            )
             if to_left:
                 if starts[high] - starts[before] <= room:
                     low = before
@@ -193,7 +211,8 @@ class Words:
         return low, high
 
     def _status(self, seg: Segment, low: int, high: int, *, asks: bool) -> tuple[str, str]:
-        """The nearest negation, condition or plan on either side, or the question mark, joined to the window by a gap.
+        """The nearest negation, condition or plan on either side, or the question mark, joined to
+        the window by a gap.
 
         Without it "we have not deployed it" would come out as "deployed it".
         """
@@ -211,7 +230,9 @@ _LONGEST_WHOLE: Final = 64
 
 
 def _status_word(word: str) -> str:
-    """The word itself, or of one that an earlier line joined (``not…deployed``) the part that matters."""
+    """The word itself, or of one that an earlier line joined (``not…deployed``) the part that
+    matters.
+    """
     for part in word.split(GAP):
         if weigh(part)[2] & STATUS:
             return part.strip(",;:.()\"'")

@@ -1,4 +1,7 @@
-"""One node to build, and what came of it: plain data between those who find work, do it, and write it down."""
+"""One node to build, and what came of it.
+
+Plain data between those who find work, do it, and write it down.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,9 @@ if TYPE_CHECKING:
 
 
 class Job(NamedTuple):
-    """One node to build. A leaf has its message's kind and text; a merge has no kind and the texts of its two halves.
+    """One node to build.
+
+    A leaf has its message's kind and text; a merge has no kind and the texts of its two halves.
 
     ``spare``: nothing in it is worth a model's words. ``known``: its line and who that is by, where
     nobody need write it.
@@ -32,14 +37,20 @@ class Job(NamedTuple):
     def node(self, text: str, by: str, *, spare: bool | None = None) -> Node:
         """The node of this job with its text."""
         place = self.place
-        return Node(level=place.level, index=place.index, text=text, by=by, spare=self.spare if spare is None else spare)
+        return Node(
+            level=place.level,
+            index=place.index,
+            text=text,
+            by=by,
+            spare=self.spare if spare is None else spare,
+        )
 
 
 class Outcome(NamedTuple):
     """What an attempt to have a line written by a model came to.
 
-    ``text``: the line; "" if there is none. ``spare``: there is none because its turn is not worth one. ``reasons``: why what the
-    model gave was refused. ``final``: asking again would be in vain.
+    ``text``: the line; "" if there is none. ``spare``: there is none because its turn is not worth
+    one. ``reasons``: why what the model gave was refused. ``final``: asking again would be in vain.
     """
 
     text: str = ""

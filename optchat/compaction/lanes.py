@@ -1,8 +1,11 @@
-"""Model calls in flight: which line the model writes next, how one that fails is tried again, and when everything pauses.
+"""Model calls in flight.
 
-Two kinds of failure are kept apart. A line that the model cannot write is tried a few times and then gets its local line, or the
-tree would stop there for good. A model that cannot be had is no line's fault: everything waits and looks again now and then, or an
-hour without a connection would leave an hour of fallbacks. Knows neither prompts nor files; starts threads, reads a clock.
+Which line the model writes next, how one that fails is tried again, and when everything pauses.
+
+Two kinds of failure are kept apart. A line that the model cannot write is tried a few times and
+then gets its local line, or the tree would stop there for good. A model that cannot be had is no
+line's fault: everything waits and looks again now and then, or an hour without a connection would
+leave an hour of fallbacks. Knows neither prompts nor files; starts threads, reads a clock.
 """
 
 from __future__ import annotations
@@ -28,35 +31,55 @@ if TYPE_CHECKING:
 TRIES: Final = 5
 """Attempts at one line; each is one conversation of at most five calls."""
 HOPELESS: Final = 20
-"""After so many attempts in a row that gave no line, there is one for each line until one does: a model that cannot do it at all would
-else spend a day's tokens on two dozen lines."""
+"""After so many attempts in a row that gave no line, there is one for each line until one does.
+
+A model that cannot do it at all would else spend a day's tokens on two dozen lines.
+"""
 RETRY_S: Final = 10.0
 """Between two attempts at one line."""
 PAUSES_S: Final = (10.0, 20.0, 40.0, 80.0, 160.0, 300.0)
 """Between two looks for a model that was down."""
 UNBUILT_MAX: Final = 8
-"""A message's line is begun while fewer lines before it are missing: with more of the recent past unknown, "do it" means nothing."""
+"""A message's line is begun while fewer lines before it are missing.
+
+With more of the recent past unknown, "do it" means nothing.
+"""
 LOST_S: Final = 3_600.0
-"""A line that has not come back by then never will: its thread is given up, and with it its place among those in flight. Five answers
-of a slow model on a slow machine take half of that."""
+"""A line that has not come back by then never will.
+
+Its thread is given up, and with it its place among those in flight. Five answers of a slow model on
+a slow machine take half of that.
+"""
 STRANGERS: Final = 3
-"""So many lines failing for the first time, one after the other with no success between them, is no line's fault."""
+"""So many lines failing for the first time, one after the other with no success between them, is no
+line's fault.
+"""
 AGAIN_S: Final = 3_600.0
-"""Between two looks for fallbacks that can still be written anew. The first is as late: a process that is started for a minute, fifty
-times a day, would ask fifty times for the same line."""
+"""Between two looks for fallbacks that can still be written anew.
+
+The first is as late: a process that is started for a minute, fifty times a day, would ask fifty
+times for the same line.
+"""
 ANEW: Final = 3
-"""Attempts at one fallback. One that stands at the log's end for months would else be paid for every hour of them."""
+"""Attempts at one fallback.
+
+One that stands at the log's end for months would else be paid for every hour of them.
+"""
 TELL_S: Final = 3_600.0
-"""Between two warnings of one cause: an endpoint that now and then refuses for some seconds would else fill the host's log."""
+"""Between two warnings of one cause.
+
+An endpoint that now and then refuses for some seconds would else fill the host's log.
+"""
 
 logger = logging.getLogger(__name__)
 
 
 class Waiting(NamedTuple):
-    """Nodes whose line a model is to write and that can be built, children before parents and old before new.
+    """Nodes whose line a model is to write and that can be built, children before parents and old
+    before new.
 
-    ``front``: the first message without a line, whatever it costs. ``cheap``: the first messages whose line costs nothing and is
-    missing all the same.
+    ``front``: the first message without a line, whatever it costs. ``cheap``: the first messages
+    whose line costs nothing and is missing all the same.
     """
 
     nodes: list[Ready]
@@ -91,7 +114,10 @@ class _Failed(NamedTuple):
 
 
 class Lanes:
-    """Lines being written by the model, at most ``jobs`` at once. All methods are for the compactor's own thread."""
+    """Lines being written by the model, at most ``jobs`` at once.
+
+    All methods are for the compactor's own thread.
+    """
 
     def __init__(
         self,
@@ -106,9 +132,12 @@ class Lanes:
         told: Callable[[str], None],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``write`` blocks until a line is written; ``local(job, by)`` makes one here. ``wake`` says that a call is back.
+        """``write`` blocks until a line is written; ``local(job, by)`` makes one here.
 
-        ``resting``: why no call may be made now, or ""; ``told``: hears why everything pauses, and "" when it goes on.
+        ``wake`` says that a call is back.
+
+        ``resting``: why no call may be made now, or ""; ``told``: hears why everything pauses, and
+        "" when it goes on.
         """
         self._work, self._write, self._local = work, write, local
         self._jobs, self._spawn, self._wake = jobs, spawn, wake
@@ -133,11 +162,16 @@ class Lanes:
 
     @property
     def busy(self) -> bool:
-        """Whether lines are being written, or will be tried again without anything else happening."""
+        """Whether lines are being written, or will be tried again without anything else
+        happening.
+        """
         return bool(self._flying or (self._failed and not self.paused))
 
     def due_in(self) -> float:
-        """Seconds until there is something to do though nothing was logged: a call is back, or a wait is over. Costs nothing."""
+        """Seconds until there is something to do though nothing was logged.
+
+        A call is back, or a wait is over. Costs nothing.
+        """
         if not self._back.empty():
             return 0.0
         times = [flight.began + LOST_S for flight in self._flying.values()]
@@ -167,8 +201,14 @@ class Lanes:
         if now - self._looked_again >= AGAIN_S:
             self._looked_again = now
             found = self._work.fallbacks()
-            self._in_vain = {ready.place: self._in_vain[ready.place] for ready in found if ready.place in self._in_vain}
-            self._again = {ready.place: ready for ready in found if self._in_vain.get(ready.place, 0) < ANEW}
+            self._in_vain = {
+                ready.place: self._in_vain[ready.place]
+                for ready in found
+                if ready.place in self._in_vain
+            }
+            self._again = {
+                ready.place: ready for ready in found if self._in_vain.get(ready.place, 0) < ANEW
+            }
         chosen, front = self._choose(room, now)
         if self.paused and not chosen:
             # Nothing to ask it: whether it is back shows with the next line.
@@ -176,41 +216,61 @@ class Lanes:
         try:
             for job in self._work.jobs(chosen):
                 self._start(job, self._work.context(job, min(front, job.place.first)))
-        except CallError as error:  # the host's own masking fails: nothing may be sent, and lines made here must go on being built
+        # the host's own masking fails: nothing may be sent, and lines made here must go on being
+        # built
+        except CallError as error:
             self._pause(str(error), now)
 
     # -- inside
 
     def _room(self) -> int:
-        """How many more calls may be begun: in a pause one that looks, beside those that were out before it."""
+        """How many more calls may be begun.
+
+        In a pause one that looks, beside those that were out before it.
+        """
         free = self._jobs - len(self._flying)
         return min(free, 1 - sum(map(self._looks, self._flying.values()))) if self.paused else free
 
     def _looks(self, flight: _Flight) -> bool:
-        """Whether a call was begun in this pause. What was out before it says nothing of how things are now."""
+        """Whether a call was begun in this pause.
+
+        What was out before it says nothing of how things are now.
+        """
         return flight.began > self._paused_at
 
     def _choose(self, room: int, now: float) -> tuple[list[Ready], int]:
         """The next nodes that may be begun, and the first message without a line."""
         waiting = self._work.waiting(len(self._flying) + len(self._failed) + UNBUILT_MAX + room)
         there = {ready.place for ready in waiting.nodes}
-        for place in [place for place, failed in self._failed.items() if failed.due <= now and place not in there]:
+        for place in [
+            place
+            for place, failed in self._failed.items()
+            if failed.due <= now and place not in there
+        ]:
             del self._failed[place]  # another process has built it
         chosen = self._free(waiting, now)[:room]
         return [*chosen, *self._to_write_anew(room - len(chosen))], waiting.front
 
     def _free(self, waiting: Waiting, now: float) -> list[Ready]:
-        """What of this may be begun: not being written, not waiting after a failure, and not too far ahead; in its order."""
+        """What of this may be begun.
+
+        Not being written, not waiting after a failure, and not too far ahead; in its order.
+        """
         free: list[Ready] = []
         leaves = 0
         for ready in waiting.nodes:
             place = ready.place
-            held = place in self._flying or (place in self._failed and self._failed[place].due > now)
-            too_far = not place.level and leaves + bisect_left(waiting.cheap, place.first) >= UNBUILT_MAX
+            held = place in self._flying or (
+                place in self._failed and self._failed[place].due > now
+            )
+            too_far = (
+                not place.level and leaves + bisect_left(waiting.cheap, place.first) >= UNBUILT_MAX
+            )
             if not held and not too_far:
                 free.append(ready)
             leaves += not place.level
-        if self.paused:  # to ask again what failed would tell nothing of the model: it may be the line's own fault
+        # to ask again what failed would tell nothing of the model: it may be the line's own fault
+        if self.paused:
             free.sort(key=lambda ready: self._tries(ready.place))
         return free
 
@@ -233,7 +293,9 @@ class Lanes:
         def run() -> None:
             try:
                 came: Outcome | BaseException = self._write(job, context)
-            except BaseException as error:  # whatever ends the thread, the lane must hear of it or is lost for good
+            except (
+                BaseException
+            ) as error:  # whatever ends the thread, the lane must hear of it or is lost for good
                 came = error
             self._back.put((flight, came))
             self._wake()
@@ -265,7 +327,9 @@ class Lanes:
         if isinstance(came, RestError):
             return None
         if isinstance(came, ModelDownError):
-            if not old:  # or four calls that were out when it went down would put the first look off like four looks in vain
+            # or four calls that were out when it went down would put the first look off like four
+            # looks in vain
+            if not old:
                 self._pause(str(came), now)
             return None
         if isinstance(came, BaseException):
@@ -281,17 +345,28 @@ class Lanes:
             return job.node(came.text, "model")
         self.refused += 1
         self._refused_in_a_row += 1
-        self.last_error = f"line {job.place.address}: {'; '.join(came.reasons) or 'the model wrote nothing that could be kept'}"
+        self.last_error = (
+            f"line {job.place.address}: "
+            f"{'; '.join(came.reasons) or 'the model wrote nothing that could be kept'}"
+        )
         return self._missed(job, now, final=came.final)
 
     def _failure(self, job: Job, error: BaseException, now: float, *, old: bool) -> Node | None:
         if not isinstance(error, OptchatError):
             logger.error("optchat: writing line %s failed", job.place.address, exc_info=error)
         self.last_error = f"line {job.place.address}: {str(error) or type(error).__name__}"
-        if job.place not in self._failed:  # one that failed while others did not says nothing of the model
+        if (
+            job.place not in self._failed
+        ):  # one that failed while others did not says nothing of the model
             self._strangers.add(job.place)
         if not old and (len(self._strangers) >= STRANGERS or self.paused):
-            self._pause(f"the model answers no call any more; the last: {str(error) or type(error).__name__}", now)
+            self._pause(
+                (
+                    "the model answers no call any more; the last: "
+                    f"{str(error) or type(error).__name__}"
+                ),
+                now,
+            )
         return self._missed(job, now, final=False)
 
     def _missed(self, job: Job, now: float, *, final: bool) -> Node | None:
@@ -303,12 +378,19 @@ class Lanes:
             self._failed[job.place] = _Failed(tries, now + RETRY_S)
             return None
         self._failed.pop(job.place, None)
-        logger.info("optchat: line %s was made here after %d attempts by the model: %s", job.place.address, tries, self.last_error)
+        logger.info(
+            "optchat: line %s was made here after %d attempts by the model: %s",
+            job.place.address,
+            tries,
+            self.last_error,
+        )
         return self._local(job, "fallback")
 
     def _pause(self, reason: str, now: float) -> None:
         if not self.paused:
-            cause = re.split("[(;]", reason, maxsplit=1)[0]  # what an endpoint says of it may be different each time
+            cause = re.split("[(;]", reason, maxsplit=1)[
+                0
+            ]  # what an endpoint says of it may be different each time
             if now - self._warned.get(cause, -TELL_S) >= TELL_S:
                 self._warned[cause] = now
                 logger.warning("optchat: lines wait for the model: %s", reason)
@@ -323,7 +405,8 @@ class Lanes:
         self._pauses = 0
         if self.paused:
             logger.log(
-                logging.WARNING if self._said_so else logging.DEBUG, "optchat: the model answers again; lines go on being written"
+                logging.WARNING if self._said_so else logging.DEBUG,
+                "optchat: the model answers again; lines go on being written",
             )
             self.paused, self._said_so = "", False
             self._told("")

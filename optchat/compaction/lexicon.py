@@ -1,7 +1,10 @@
-"""What one word is worth in a line, without a corpus: its shape, and short lists of words in a dozen languages.
+"""What one word is worth in a line, without a corpus.
 
-A later search looks for rare words, so names, numbers, paths and identifiers weigh most and the glue of a sentence next to
-nothing. Holds the lists and the weights; knows nothing of items or limits. Called by ``items.py`` and ``clauses.py``.
+Its shape, and short lists of words in a dozen languages.
+
+A later search looks for rare words, so names, numbers, paths and identifiers weigh most and the
+glue of a sentence next to nothing. Holds the lists and the weights; knows nothing of items or
+limits. Called by ``items.py`` and ``clauses.py``.
 """
 
 from __future__ import annotations
@@ -13,7 +16,10 @@ from typing import Final
 CUE: Final = 1
 """A word of deciding: the part of a conversation that still binds later."""
 STATUS: Final = 2
-"""Negation, condition or plan. A piece cut out of its clause without this word would claim what never happened."""
+"""Negation, condition or plan.
+
+A piece cut out of its clause without this word would claim what never happened.
+"""
 FAULT: Final = 4
 """A word of failing."""
 NAME: Final = 8
@@ -37,13 +43,20 @@ ENDING: Final = STOP | DOT | LINE
 GLUE_WEIGHT: Final = 0.05
 
 _GLUE: Final = """
-the a an and or of to in on at for with by from as is are was were be been being am it its this that these those i you he she we
-they me my your our their them us his her him so then than but do does did have has had can just also very there here what which
-who when where how why all any some more most into about over up out get got go make need like yes ok okay one other same such
-done info debug trace notice traceback i'm i've i'd it's that's there's we're we've you're let's here's isn't what's
-der die das den dem des ein eine einen einem einer eines und oder aber ist sind war waren wir ich du er sie es ihr mit von zu zum
-zur im auf für bei aus nach wie auch noch nur schon dass als haben hat habe hatte dann da hier mir mich uns euch ihm sich sein
-le la les un une des du de et ou mais est sont dans sur pour par avec ce cette ces il elle nous vous je tu que qui au aux en se sa
+the a an and or of to in on at for with by from as is are was were be been being am it its this that
+these those i you he she we
+they me my your our their them us his her him so then than but do does did have has had can just
+also very there here what which
+who when where how why all any some more most into about over up out get got go make need like yes
+ok okay one other same such
+done info debug trace notice traceback i'm i've i'd it's that's there's we're we've you're let's
+here's isn't what's
+der die das den dem des ein eine einen einem einer eines und oder aber ist sind war waren wir ich du
+er sie es ihr mit von zu zum
+zur im auf für bei aus nach wie auch noch nur schon dass als haben hat habe hatte dann da hier mir
+mich uns euch ihm sich sein
+le la les un une des du de et ou mais est sont dans sur pour par avec ce cette ces il elle nous vous
+je tu que qui au aux en se sa
 ses son plus été être avoir ai avons avez c'est
 el los las y o pero es con para se su sus lo al del como más una está fue ser muy eso esta este
 gli di che per è sono ho nel della delle dei con questo questa
@@ -56,38 +69,66 @@ och att det som på med av för den är
 """
 
 _COMMON: Final = """
-able above across actually add added adding after again ago already also although another anything around asked asks away back
-base based basically been before behind being below best better between big bit both bring brings build built call called came
-case cases change changed changes check checked checks clean clear clearly close come comes common complete completely consider
-correct could couple create created current currently data day days deal details different discuss discussed does doing down
-during each early easier easy else end enough entire especially even ever every everyone everything exactly example expect
-expected explain fact false fast feature features feels few file files fill find fine first follow following follows forward found
-four free from front full further general gave generally give given gives goes good group half hand handle happen happened happens
-hard help helpful here high higher hold hour hours however idea image important include includes including input inside issue
-issues item items itself job jobs keep keeps kept kind knew know known large last late later least leave left less level
-line lines list little live local long longer look looked looking looks lots lower made main make makes making many matter means
-meant mean message messages method minute minutes moment month months moved moves much name names near nearly necessary needed
-needs new next nice none normal note nothing noted now number numbers often old once ones only open opened order original
-others otherwise out output outside over own page pages part parts pass past people per perfectly pick place plain point points
-possible pretty previous probably problem process properly provide put question questions quickly quite rather read reading ready
-real really recent related remaining remove removed rest result results return returns review right root run running runs said
-same save saved saying says screen second section see seem seems seen sense sent separate set sets several shall short show shown
-shows side similar simple simply single size small smaller some someone something sometimes soon sort speak specific start started
-starts state stay stays step steps still stop stuff sure take taken takes taking talk taste tell tells test tests text than thanks
-their them then these thing things think thinking third those though thought three through thus tidy tidied time times together
-told took top total touch toward tried true turn turned twice type typically under understand update updated upon use used useful
-user users uses using usual usually value values version very view wait want wanted wants watch ways week weeks well went were
-whatever when where whether which whichever while whole whose why wish with within won word words work worked working works world
+able above across actually add added adding after again ago already also although another anything
+around asked asks away back
+base based basically been before behind being below best better between big bit both bring brings
+build built call called came
+case cases change changed changes check checked checks clean clear clearly close come comes common
+complete completely consider
+correct could couple create created current currently data day days deal details different discuss
+discussed does doing down
+during each early easier easy else end enough entire especially even ever every everyone everything
+exactly example expect
+expected explain fact false fast feature features feels few file files fill find fine first follow
+following follows forward found
+four free from front full further general gave generally give given gives goes good group half hand
+handle happen happened happens
+hard help helpful here high higher hold hour hours however idea image important include includes
+including input inside issue
+issues item items itself job jobs keep keeps kept kind knew know known large last late later least
+leave left less level
+line lines list little live local long longer look looked looking looks lots lower made main make
+makes making many matter means
+meant mean message messages method minute minutes moment month months moved moves much name names
+near nearly necessary needed
+needs new next nice none normal note nothing noted now number numbers often old once ones only open
+opened order original
+others otherwise out output outside over own page pages part parts pass past people per perfectly
+pick place plain point points
+possible pretty previous probably problem process properly provide put question questions quickly
+quite rather read reading ready
+real really recent related remaining remove removed rest result results return returns review right
+root run running runs said
+same save saved saying says screen second section see seem seems seen sense sent separate set sets
+several shall short show shown
+shows side similar simple simply single size small smaller some someone something sometimes soon
+sort speak specific start started
+starts state stay stays step steps still stop stuff sure take taken takes taking talk taste tell
+tells test tests text than thanks
+their them then these thing things think thinking third those though thought three through thus tidy
+tidied time times together
+told took top total touch toward tried true turn turned twice type typically under understand update
+updated upon use used useful
+user users uses using usual usually value values version very view wait want wanted wants watch ways
+week weeks well went were
+whatever when where whether which whichever while whole whose why wish with within won word words
+work worked working works world
 worth would write writing written wrote year years yesterday
 """
-"""English words too common to find anything by. Other languages do without: their length rule finds less, not wrongly."""
+"""English words too common to find anything by.
+
+Other languages do without: their length rule finds less, not wrongly.
+"""
 _COMMON_WEIGHT: Final = 0.15
 
 _CUE: Final = """
-decide decided decision decisions agreed agree chose chosen choose instead switch switched prefer preferred must always rule
-policy deadline because reason important requirement approved rejected reverted replace replaced rename renamed deprecated
+decide decided decision decisions agreed agree chose chosen choose instead switch switched prefer
+preferred must always rule
+policy deadline because reason important requirement approved rejected reverted replace replaced
+rename renamed deprecated
 final finally conclusion cause fix fixed workaround remember
-entschieden entscheiden entscheidung beschlossen statt stattdessen wird muss immer wichtig frist ursache vereinbart gewählt
+entschieden entscheiden entscheidung beschlossen statt stattdessen wird muss immer wichtig frist
+ursache vereinbart gewählt
 décidé décidons décision plutôt choisi lieu toujours doit cause échéance
 decidido decidimos decisión elegido siempre debe causa plazo decisão decidiu escolhido sempre deve
 deciso decisione scelto invece sempre deve besloten besluit altijd moet
@@ -96,10 +137,13 @@ zdecydowano zawsze zamiast karar beslutat alltid
 """
 
 _STATUS: Final = """
-not no never none neither nor without cannot can't don't doesn't didn't won't wouldn't shouldn't couldn't isn't aren't wasn't
-weren't haven't hasn't hadn't if unless until will would should could might may maybe perhaps plan plans planned planning todo yet
+not no never none neither nor without cannot can't don't doesn't didn't won't wouldn't shouldn't
+couldn't isn't aren't wasn't
+weren't haven't hasn't hadn't if unless until will would should could might may maybe perhaps plan
+plans planned planning todo yet
 almost going gonna tomorrow later trying
-nicht kein keine keinen keinem keiner nie niemals ohne falls wenn wird soll sollen sollte sollten werden würde könnte vielleicht morgen
+nicht kein keine keinen keinem keiner nie niemals ohne falls wenn wird soll sollen sollte sollten
+werden würde könnte vielleicht morgen
 ne pas jamais sans si aucun aucune peut-être demain
 no nunca sin si quizás mañana não nunca sem talvez amanhã
 non mai senza se forse domani
@@ -109,20 +153,29 @@ nie bez jeśli może değil yok eğer belki inte aldrig utan kanske
 """
 
 _FAULT: Final = """
-error errors failed fail fails failure failing exception fatal panic denied refused missing invalid unable undefined unexpected
-aborted timeout crash crashed broken bug wrong corrupt killed warning rejected conflict unreachable exit exited exit_code
-fehler fehlgeschlagen erreur échec échoué fallo falló erro falhou errore fallito fout mislukt błąd hata fel
+error errors failed fail fails failure failing exception fatal panic denied refused missing invalid
+unable undefined unexpected
+aborted timeout crash crashed broken bug wrong corrupt killed warning rejected conflict unreachable
+exit exited exit_code
+fehler fehlgeschlagen erreur échec échoué fallo falló erro falhou errore fallito fout mislukt błąd
+hata fel
 ошибка ошибки сбой упал
 """
 
 _POLITE: Final = """
-sure certainly absolutely great perfect excellent thanks thank hello hi hey of course happy glad i'd i i'll let feel hope no
-gerne natürlich hallo danke klar super bien merci bonjour claro gracias hola obrigado olá certo grazie ciao
+sure certainly absolutely great perfect excellent thanks thank hello hi hey of course happy glad i'd
+i i'll let feel hope no
+gerne natürlich hallo danke klar super bien merci bonjour claro gracias hola obrigado olá certo
+grazie ciao
 конечно привет спасибо you sounds got good understood awesome alright okay ok yes welcome
 """
 
-_HAN_CUE: Final = "决定 決定 改用 必须 必須 同意 选择 選択 采用 採用 原因 截止 期限 记住 重要 结论 結論 总是 不要"
-_HAN_STATUS: Final = "如果 计划 計画 打算 准备 可能 应该 尚未 还没 没有 不是 不能 不会 不要 将会 予定 検討 未定 未完"
+_HAN_CUE: Final = (
+    "决定 決定 改用 必须 必須 同意 选择 選択 采用 採用 原因 截止 期限 记住 重要 结论 結論 总是 不要"
+)
+_HAN_STATUS: Final = (
+    "如果 计划 計画 打算 准备 可能 应该 尚未 还没 没有 不是 不能 不会 不要 将会 予定 検討 未定 未完"
+)
 _HAN_FAULT: Final = "错误 錯誤 失败 失敗 异常 例外 崩溃 超时 报错 拒绝"
 HAN_WORDS: Final = tuple(f"{_HAN_CUE} {_HAN_STATUS} {_HAN_FAULT}".split())
 """Written without spaces, so whoever divides such text must look for these first."""
@@ -158,7 +211,8 @@ _FAULT_ENDS: Final = ("error", "exception", "failure", "warning", "fehler")
 def weigh(word: str) -> tuple[float, str, int, str]:
     """Weight, key, flags and shape of one word with its punctuation.
 
-    The key is the form under which repeats are the same, the shape is the key without digits (``#`` for a number alone).
+    The key is the form under which repeats are the same, the shape is the key without digits (``#``
+    for a number alone).
 
     Kept for the last 32,768 words: what is said in one conversation says most of it again.
     """
@@ -180,7 +234,10 @@ _CLOSERS: Final = "\"'”’»)]」』*"
 
 
 def _ending(word: str) -> int:
-    """Whether the word ends a clause. A letter or two before the dot is an abbreviation (Dr., z.B.), a number is none."""
+    """Whether the word ends a clause.
+
+    A letter or two before the dot is an abbreviation (Dr., z.B.), a number is none.
+    """
     body = word.rstrip(_CLOSERS)
     if not body or body[-1] not in ".?!…。！？":
         return 0
@@ -240,18 +297,58 @@ def _weigh_joined(core: str) -> tuple[float, str, int]:
     return heaviest[0], core.lower(), flags & SPOKEN
 
 
-_COMMON_HAN: Final = frozenset("的了是在我有和就人都一也很到说要去你会着看好自己这那他她它们个上下来时把对没与及而被让给请吗呢吧啊")
+_COMMON_HAN: Final = frozenset(
+    "的了是在我有和就人都一也很到说要去你会着看好自己这那他她它们个上下来时把对没与及而被让给请吗呢吧啊"
+)
 _NOT_HAN: Final = frozenset("不没沒未无無别勿若")
 _PARTS: Final = (
-    (STATUS, ("ない", "ませ", "まだ", "なかっ", "もし", "つもり", "たら", "れば", "않", "없", "못", "아직", "만약", "예정", "계획")),
-    (CUE, ("にする", "ことに", "代わり", "べき", "결정", "대신", "반드시", "하기로", "항상", "중요", "마감", "원인")),
+    (
+        STATUS,
+        (
+            "ない",
+            "ませ",
+            "まだ",
+            "なかっ",
+            "もし",
+            "つもり",
+            "たら",
+            "れば",
+            "않",
+            "없",
+            "못",
+            "아직",
+            "만약",
+            "예정",
+            "계획",
+        ),
+    ),
+    (
+        CUE,
+        (
+            "にする",
+            "ことに",
+            "代わり",
+            "べき",
+            "결정",
+            "대신",
+            "반드시",
+            "하기로",
+            "항상",
+            "중요",
+            "마감",
+            "원인",
+        ),
+    ),
     (FAULT, ("エラー", "오류", "실패", "에러")),
 )
 """Endings and stems inside words of scripts that glue them on."""
 
 
 def _weigh_caseless(core: str) -> tuple[float, str, int]:
-    """A word of a script without capitals: Han and kana by the kind of character, others by length."""
+    """A word of a script without capitals.
+
+    Han and kana by the kind of character, others by length.
+    """
     first, size, flags = core[0], len(core), 0
     if "\u3400" <= first <= "\u9fff" or first >= "\U00020000":
         weight = sum(0.06 if char in _COMMON_HAN else 0.3 for char in core)
@@ -269,17 +366,32 @@ def _weigh_caseless(core: str) -> tuple[float, str, int]:
 
 
 _POLITE_PHRASE: Final = re.compile(
-    r"(?:sure|certainly|absolutely|of course|great(?: question| idea|!|$)|perfect|excellent|awesome|alright|sounds good|got it|understood|"
-    r"thanks?\b|thank you|you're welcome|hello|hi\b|hey|good (?:morning|question|idea)|i'd be (?:happy|glad)|i'?ll be happy|i hope|"
+    r"(?:sure|certainly|absolutely|of course|great(?: question| "
+    r"idea|!|$)|perfect|excellent|awesome|alright|sounds good|got it|understood|"
+    r"thanks?\b|thank you|you're welcome|hello|hi\b|hey|good (?:morning|question|idea)|i'd "
+    r"be (?:happy|glad)|i'?ll be happy|i hope|"
     r"hope (?:this|that)|happy to|glad to|let me know|feel free|no problem|okay|ok\b|yes\W*$|"
-    r"gerne|natürlich|hallo|danke|klar|super|bien sûr|merci|bonjour|claro|gracias|hola|obrigad|olá|certo|grazie|ciao|"
+    r"gerne|natürlich|hallo|danke|klar|super|bien "
+    r"sûr|merci|bonjour|claro|gracias|hola|obrigad|olá|certo|grazie|ciao|"
     r"конечно|привет|спасибо)",
     re.IGNORECASE,
 )
 _POLITE_CJK: Final = (
-    "好的", "当然", "您好", "你好", "谢谢", "没问题", "承知", "かしこまり", "こんにちは", "ありがとう", "はい", "네,",
-    "안녕", "감사",
-)  # fmt: skip
+    "好的",
+    "当然",
+    "您好",
+    "你好",
+    "谢谢",
+    "没问题",
+    "承知",
+    "かしこまり",
+    "こんにちは",
+    "ありがとう",
+    "はい",
+    "네,",
+    "안녕",
+    "감사",
+)
 
 
 def is_polite(phrase: str) -> bool:

@@ -1,8 +1,11 @@
-"""The local summarizer: the line of a message and of two lines, picked from their own words, with no model and no network.
+"""The local summarizer.
 
-The same input always gives the same line. Everything in a line stands in its source, in order, but for kind tags, ``…`` where
-something was left out, and markers such as ``[secret]``. Reads no files and keeps no state but bounded caches. Called by the
-compactor, and by ``lanes.py`` for what a model could not write.
+The line of a message and of two lines, picked from their own words, with no model and no network.
+
+The same input always gives the same line. Everything in a line stands in its source, in order, but
+for kind tags, ``…`` where something was left out, and markers such as ``[secret]``. Reads no files
+and keeps no state but bounded caches. Called by the compactor, and by ``lanes.py`` for what a model
+could not write.
 """
 
 from __future__ import annotations
@@ -24,7 +27,10 @@ if TYPE_CHECKING:
     from .job import Job
 
 _UNTAGGED: Final = "note"
-"""The kind of an older line's text that names none: a line of unknown make is a note, and never the user's words."""
+"""The kind of an older line's text that names none.
+
+A line of unknown make is a note, and never the user's words.
+"""
 _LONGEST_KIND: Final = 32
 """Characters of a kind as a tag."""
 _SPARE: Final = 8
@@ -36,7 +42,8 @@ logger = logging.getLogger(__name__)
 def local_node(job: Job, limit: int, by: str = "local") -> Node:
     """The node of a job with a line of at most ``limit`` bytes of UTF-8. Never fails.
 
-    A source that fits is its own line, secrets masked, and counts as ``free``; ``by`` is what any other line counts as.
+    A source that fits is its own line, secrets masked, and counts as ``free``; ``by`` is what any
+    other line counts as.
     """
     if job.known is not None:
         return job.node(*job.known)
@@ -47,13 +54,18 @@ def local_node(job: Job, limit: int, by: str = "local") -> Node:
         if job.place.level == 0:
             return job.node(leaf_line(job.kind, job.sources[0], limit), by)
         return job.node(merge_lines(job.sources[0], job.sources[1], limit), by)
-    except Exception:  # our own bug, met by one text: without this, nothing after that text would ever be built
+    except (
+        Exception
+    ):  # our own bug, met by one text: without this, nothing after that text would ever be built
         logger.exception("optchat: line %s was cut instead of summed up", job.place.address)
         return job.node(source[:limit].encode()[:limit].decode(errors="ignore"), "fallback")
 
 
 def leaf_line(kind: str, text: str, limit: int) -> str:
-    """The line of one message, at most ``limit`` bytes of UTF-8: ``kind: text`` itself, secrets masked, where that fits."""
+    """The line of one message, at most ``limit`` bytes of UTF-8.
+
+    ``kind: text`` itself, secrets masked, where that fits.
+    """
     if len(text) + len(kind) + 2 <= limit:
         whole = mask(f"{clean(kind)}: {clean(text)}")
         if len(whole.encode()) <= limit:
@@ -64,8 +76,8 @@ def leaf_line(kind: str, text: str, limit: int) -> str:
 def merge_lines(left: str, right: str, limit: int) -> str:
     """The line of two neighbouring lines, at most ``limit`` bytes of UTF-8; ``left`` is the older.
 
-    A line is items parted by newlines, each opening with ``kind: ``; a line without a kind goes on with the item before. Two
-    lines that fit together stay word for word, but for secrets.
+    A line is items parted by newlines, each opening with ``kind: ``; a line without a kind goes on
+    with the item before. Two lines that fit together stay word for word, but for secrets.
     """
     if len(left) + len(right) < limit:
         whole = mask(f"{clean(left)}\n{clean(right)}")
@@ -95,7 +107,8 @@ def _tags(kind: str) -> re.Pattern[str]:
 def _items(line: str) -> list[tuple[str, str]]:
     """Kind and text of each item of a line.
 
-    A kind that is not ours counts only as the one the line opens with: ``error: …`` further on is part of someone's text.
+    A kind that is not ours counts only as the one the line opens with: ``error: …`` further on is
+    part of someone's text.
     """
     text = plain(line)
     first = _FIRST_TAG.match(text)
@@ -109,7 +122,10 @@ def _items(line: str) -> list[tuple[str, str]]:
 
 
 def _opens_item(text: str, at: int) -> bool:
-    """A tag opens an item at the start of a line, and after a sentence: models write all their items on one line."""
+    """A tag opens an item at the start of a line, and after a sentence.
+
+    Models write all their items on one line.
+    """
     return text[at - 1] == "\n" or (text[at - 1] == " " and text[at - 2] in ".;!?…")
 
 
@@ -130,7 +146,10 @@ def _line(found: list[tuple[str, str]], older: int, limit: int) -> str:
 
 
 def _fitting(choice: Choice, limit: int) -> str:
-    """The line, less what was taken last until it fits: sizes are known for certain only when all windows stand side by side."""
+    """The line, less what was taken last until it fits.
+
+    Sizes are known for certain only when all windows stand side by side.
+    """
     line = _render(choice)
     while len(line.encode()) > limit:
         choice.take_back()
@@ -139,7 +158,10 @@ def _fitting(choice: Choice, limit: int) -> str:
 
 
 def _head(found: list[tuple[str, str]], limit: int) -> str:
-    """Where nothing weighs anything (emoji alone, punctuation, no text): the start of it, as it is."""
+    """Where nothing weighs anything (emoji alone, punctuation, no text).
+
+    The start of it, as it is.
+    """
     kind, text = next((each for each in found if each[1]), found[0])
     head = clip(" ".join(text.split()), limit - len(kind.encode()) - 2 - len(GAP.encode()))
     return f"{kind}: {head}{GAP}"
@@ -163,7 +185,10 @@ def _render(choice: Choice) -> str:
             text = GAP + text
         opened = choice.items[place].kind
         if opened == kind and (out[-1].endswith(GAP) or text.startswith(GAP)):
-            out[-1] = f"{out[-1].rstrip(_LOOSE + GAP)}{GAP} {text.lstrip(GAP)}"  # one tag for both: a gap parts them anyway
+            out[-1] = (
+                # one tag for both: a gap parts them anyway
+                f"{out[-1].rstrip(_LOOSE + GAP)}{GAP} {text.lstrip(GAP)}"
+            )
         else:
             out.append(f"{opened}: {text}")
         kind = opened
@@ -171,7 +196,10 @@ def _render(choice: Choice) -> str:
 
 
 _CLOSED: Final = ".!?:;,。！？、，：；…"
-"""What may stand before a line break that is shown as a space: without it two lines would read as one sentence."""
+"""What may stand before a line break that is shown as a space.
+
+Without it two lines would read as one sentence.
+"""
 _LOOSE: Final = " ,;:.-\n，。、；："
 """Punctuation whose place a gap takes."""
 
@@ -186,7 +214,11 @@ def _text(choice: Choice, place: int, taken: list[Taken]) -> str:
     for _, window, _ in taken:
         if end >= 0:
             between = text[end : window.start]
-            joined = not after and not window.before and (not between.strip(" ") or (between == " \n " and out[-1] in _CLOSED))
+            joined = (
+                not after
+                and not window.before
+                and (not between.strip(" ") or (between == " \n " and out[-1] in _CLOSED))
+            )
             out = out + (" " if between else "") if joined else f"{out.rstrip(_LOOSE + GAP)}{GAP} "
         piece = text[window.start : window.end]
         out += f"{window.before}{piece.rstrip(_LOOSE) if window.after else piece}{window.after}"

@@ -1,7 +1,10 @@
-"""A text made ready to leave the machine: valid Unicode, secrets masked, blobs as markers, nothing that ends our frames, clipped.
+"""A text made ready to leave the machine.
 
-The one place where this is done, so that nothing is sent that went past it. The log keeps every text as it was. Called by
-``summarizer.py`` for sources and answers, by ``retain.py`` for a turn, and for each line of the context.
+Valid Unicode, secrets masked, blobs as markers, nothing that ends our frames, clipped.
+
+The one place where this is done, so that nothing is sent that went past it. The log keeps every
+text as it was. Called by ``summarizer.py`` for sources and answers, by ``retain.py`` for a turn,
+and for each line of the context.
 """
 
 from __future__ import annotations
@@ -22,10 +25,16 @@ SOURCE_CHARS: Final = 30_000
 
 _LEFT_OUT: Final = "[{} characters left out here]"
 _MARGIN: Final = 2_100
-"""Characters at a cut that are not sent: a secret that the cut went through is not known by what is left of it. Longer than any
-value that is masked by its name."""
+"""Characters at a cut that are not sent.
+
+A secret that the cut went through is not known by what is left of it. Longer than any value that is
+masked by its name.
+"""
 _WORD: Final = 200
-"""How far back to look for a space to cut at: half a number or half a path would be copied as a fact."""
+"""How far back to look for a space to cut at.
+
+Half a number or half a path would be copied as a fact.
+"""
 
 _RUN: Final = re.compile(r"[A-Za-z0-9+/_=-]*")
 _LEAST_RUN: Final = 100
@@ -40,12 +49,12 @@ _ID_HEAD: Final = re.compile(r"^[ \t]*\d+\+\d+\|[ \t]?", re.MULTILINE)
 def ready_to_send(text: str, redact: Callable[[str], str], chars: int = SOURCE_CHARS) -> str:
     """The text as a model may see it, at most about ``chars`` characters; line breaks stay.
 
-    ``redact`` masks what the host knows to be secret. Of a huge text only both ends are looked at, so that 50 MB cost no more than
-    100 KB. Clipped last: a secret cut in two is not recognised any more.
+    ``redact`` masks what the host knows to be secret. Of a huge text only both ends are looked at,
+    so that 50 MB cost no more than 100 KB. Clipped last: a secret cut in two is not recognised any
+    more.
 
     Raises:
         CallError: ``redact`` failed. Sending the text unmasked instead is no choice.
-
     """
     if len(text) <= 2 * SIDE:
         return _clipped(_masked(text, redact), chars)
@@ -59,7 +68,10 @@ def ready_to_send(text: str, redact: Callable[[str], str], chars: int = SOURCE_C
 
 
 def disarm(text: str) -> str:
-    """The text without what would end our frames or the host's, and without line numbers: models copy them into their lines."""
+    """The text without what would end our frames or the host's, and without line numbers.
+
+    Models copy them into their lines.
+    """
     if "|" in text:
         text = _ID_HEAD.sub("", text)
     text = many_lines(text)
@@ -69,9 +81,15 @@ def disarm(text: str) -> str:
 def _masked(text: str, redact: Callable[[str], str]) -> str:
     text = plain(text)
     try:
-        text = plain(redact(text))  # again: what comes from outside may be anything, and must still be valid UTF-8
-    except Exception as error:  # whatever it is, the text is not sent; the attempt at this line counts as failed
-        raise CallError(f"cannot mask the secrets of a text before it is sent: {type(error).__name__}: {error}") from error
+        text = plain(
+            redact(text)
+        )  # again: what comes from outside may be anything, and must still be valid UTF-8
+    except (
+        Exception
+    ) as error:  # whatever it is, the text is not sent; the attempt at this line counts as failed
+        raise CallError(
+            f"cannot mask the secrets of a text before it is sent: {type(error).__name__}: {error}"
+        ) from error
     return disarm(text)
 
 
@@ -109,10 +127,12 @@ def _tail(text: str, chars: int) -> str:
 
 
 def _ends(text: str) -> tuple[str, str, int]:
-    """Head and tail of a huge text, and how many characters lie between; without a tail, the head stands for all of it.
+    """Head and tail of a huge text, and how many characters lie between.
 
-    A blob that runs out of the head becomes a marker with its whole length, and what follows it is looked at instead: a picture
-    of 5 MB between two sentences leaves the two sentences.
+    Without a tail, the head stands for all of it.
+
+    A blob that runs out of the head becomes a marker with its whole length, and what follows it is
+    looked at instead: a picture of 5 MB between two sentences leaves the two sentences.
     """
     head, reached = text[:SIDE], SIDE
     run = _RUN.match(head[::-1])
@@ -132,7 +152,10 @@ def _ends(text: str) -> tuple[str, str, int]:
 
 
 def _before_cut(head: str) -> str:
-    """The head without what stands at the cut; a marker there is what a blob has become, and no secret reaches over it."""
+    """The head without what stands at the cut.
+
+    A marker there is what a blob has become, and no secret reaches over it.
+    """
     markers = list(_MARKER.finditer(head, max(len(head) - _MARGIN, 0)))
     return head[: markers[-1].end()] if markers else head[:-_MARGIN]
 

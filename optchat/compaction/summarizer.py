@@ -1,6 +1,9 @@
-"""One line by a model: one conversation of at most five answers, until a line comes that may be kept.
+"""One line by a model.
 
-Knows neither the tree nor the calls' cost; what it is given to ask with counts and may refuse. Called by ``author.py``.
+One conversation of at most five answers, until a line comes that may be kept.
+
+Knows neither the tree nor the calls' cost; what it is given to ask with counts and may refuse.
+Called by ``author.py``.
 """
 
 from __future__ import annotations
@@ -27,14 +30,18 @@ MOST_TRIES: Final = 5
 """Answers in one conversation. Models that did not keep to the length by then never did."""
 
 _RAW_CHARS: Final = 65_536
-"""Of a source as it is in the log, what facts are looked up in: both ends. A model has seen no more, and in 50 MB every number stands."""
+"""Of a source as it is in the log, what facts are looked up in: both ends.
+
+A model has seen no more, and in 50 MB every number stands.
+"""
 
 
 class Written(NamedTuple):
     """What came of one conversation.
 
-    ``text``: the line, or "" where none came that may be kept. ``tries``: answers asked for. ``refused``: why each that was refused was.
-    ``final``: the model was told what it had invented and invented again; asking once more would be in vain.
+    ``text``: the line, or "" where none came that may be kept. ``tries``: answers asked for.
+    ``refused``: why each that was refused was. ``final``: the model was told what it had invented
+    and invented again; asking once more would be in vain.
     """
 
     text: str
@@ -43,15 +50,21 @@ class Written(NamedTuple):
     final: bool = False
 
 
-def write_line(job: Job, context: str, ask: Callable[[Sequence[Said]], Reply], limit: int, redact: Callable[[str], str]) -> Written:
+def write_line(
+    job: Job,
+    context: str,
+    ask: Callable[[Sequence[Said]], Reply],
+    limit: int,
+    redact: Callable[[str], str],
+) -> Written:
     """The line of one node, of about ``limit`` bytes and never more than twice as many.
 
-    ``context``: what is told of the past, ready to send, one line a row. ``redact``: masks what the host knows to be secret.
+    ``context``: what is told of the past, ready to send, one line a row. ``redact``: masks what the
+    host knows to be secret.
 
     Raises:
         ModelDownError, RestError: as ``ask`` does.
         CallError: as ``ask`` does, or ``redact`` failed.
-
     """
     kind = disarm(tag_of(job.kind)) if job.place.level == 0 else ""
     sent = tuple(ready_to_send(source, redact) for source in job.sources)
@@ -77,14 +90,20 @@ def write_line(job: Job, context: str, ask: Callable[[Sequence[Said]], Reply], l
 
 
 def _line(reply: Reply, kind: str, redact: Callable[[str], str]) -> str:
-    """The line of an answer, as it would be kept: masked once more, because a secret may reach a model by ways we do not see."""
+    """The line of an answer, as it would be kept.
+
+    Masked once more, because a secret may reach a model by ways we do not see.
+    """
     answer: str | None = reply.text  # an endpoint may give none, whatever its type says
     line = one_line(ready_to_send(line_in(answer or ""), redact))
     return tagged(" ".join(line.split()), kind) if kind else " ".join(line.split())
 
 
 def _again(found: Fault, line: str, limit: int) -> tuple[Said, Said]:
-    """The refused line and what is wrong with it. Not the whole answer: 50 KB of it would be sent four times more."""
+    """The refused line and what is wrong with it.
+
+    Not the whole answer: 50 KB of it would be sent four times more.
+    """
     size, cut = len(line.encode()), clip(line, limit)
     wish = AGAIN[found.why].format(detail=found.detail, size=size, limit=limit, cut=cut)
     return Said("assistant", clip(line, MOST_OVER * limit) or NO_LINE), Said("user", wish)
@@ -92,8 +111,16 @@ def _again(found: Fault, line: str, limit: int) -> tuple[Said, Said]:
 
 def _reason(found: Fault, line: str) -> str:
     """For people: short, and with no more of the line than what it invented."""
-    return f"{found.why}: {len(line.encode())} bytes" if found.why == "long" else f"{found.why}: {found.detail}".removesuffix(": ")
+    return (
+        f"{found.why}: {len(line.encode())} bytes"
+        if found.why == "long"
+        else f"{found.why}: {found.detail}".removesuffix(": ")
+    )
 
 
 def _seen(source: str) -> str:
-    return source if len(source) <= 2 * _RAW_CHARS else f"{source[:_RAW_CHARS]}\n{source[-_RAW_CHARS:]}"
+    return (
+        source
+        if len(source) <= 2 * _RAW_CHARS
+        else f"{source[:_RAW_CHARS]}\n{source[-_RAW_CHARS:]}"
+    )

@@ -1,7 +1,8 @@
 """What model calls have cost, as running sums, and the line of ``usage.jsonl`` that carries them.
 
-Each line says what one call took and, beside it, the sums of all calls up to and with this one: whoever reads the last line knows
-everything, however long the file is. Pure: reads no file and no clock. Called by ``usage.py``.
+Each line says what one call took and, beside it, the sums of all calls up to and with this one:
+whoever reads the last line knows everything, however long the file is. Pure: reads no file and no
+clock. Called by ``usage.py``.
 """
 
 from __future__ import annotations
@@ -13,24 +14,36 @@ from zlib import crc32
 import orjson
 
 DAYS_KEPT: Final = 3
-"""Days before the present one whose sums are carried along. A clock that is set back, or a user who flies west, comes to a day that
-has been worked on already: without its sums that day would get a second budget."""
+"""Days before the present one whose sums are carried along.
+
+A clock that is set back, or a user who flies west, comes to a day that has been worked on already:
+without its sums that day would get a second budget.
+"""
 
 FORGIVEN_AFTER: Final = 20
-"""Answered calls after which a failure is no longer told: one lane that works must not hide at once that another does not."""
+"""Answered calls after which a failure is no longer told.
+
+One lane that works must not hide at once that another does not.
+"""
 
 MOST: Final = 1 << 32
-"""Largest number of tokens or milliseconds taken from one call: an endpoint may claim anything, and a line holds 64-bit numbers."""
+"""Largest number of tokens or milliseconds taken from one call.
+
+An endpoint may claim anything, and a line holds 64-bit numbers.
+"""
 
 _WEIGHT: Final = 8
 """The newest call counts an eighth in the mean of recent calls."""
 
 
 class Event(NamedTuple):
-    """One model call, or without ``what`` only something counted; ``calls`` is 0 then. Times in milliseconds, ``date`` in ISO 8601.
+    """One model call, or without ``what`` only something counted; ``calls`` is 0 then.
 
-    ``down``: the model could not be had, so the time it took says nothing of how long calls take. ``paused``: the reason why the
-    compactor pauses from here on, "" that it goes on, None that nothing changes.
+    Times in milliseconds, ``date`` in ISO 8601.
+
+    ``down``: the model could not be had, so the time it took says nothing of how long calls take.
+    ``paused``: the reason why the compactor pauses from here on, "" that it goes on, None that
+    nothing changes.
     """
 
     date: str
@@ -59,10 +72,14 @@ class Event(NamedTuple):
         """Two events of one day as one that counts as both; what each took for itself is lost."""
         summed = {name: getattr(self, name) + getattr(later, name) for name in Sums._fields}
         return later._replace(
-            what=later.what or self.what, model=later.model or self.model, estimated=self.estimated or later.estimated,
-            error=later.error or self.error, down=self.down and later.down,
-            paused=self.paused if later.paused is None else later.paused, **summed,
-        )  # fmt: skip
+            what=later.what or self.what,
+            model=later.model or self.model,
+            estimated=self.estimated or later.estimated,
+            error=later.error or self.error,
+            down=self.down and later.down,
+            paused=self.paused if later.paused is None else later.paused,
+            **summed,
+        )
 
 
 class Sums(NamedTuple):
@@ -84,11 +101,16 @@ class Sums(NamedTuple):
 
     def plus(self, event: Event) -> Sums:
         """The sums with one more event in them."""
-        return Sums(*[value + getattr(event, name) for name, value in zip(self._fields, self, strict=True)])
+        return Sums(
+            *[value + getattr(event, name) for name, value in zip(self._fields, self, strict=True)]
+        )
 
 
 class State(NamedTuple):
-    """Everything the last line tells. ``mean_ms``: of recent calls, -1 while there is none. ``good``: calls answered since ``error``."""
+    """Everything the last line tells.
+
+    ``mean_ms``: of recent calls, -1 while there is none. ``good``: calls answered since ``error``.
+    """
 
     day: str = ""
     today: Sums = Sums()
@@ -112,14 +134,21 @@ class State(NamedTuple):
             known = [(self.day, self.today), *before] if any(self.today) else before
             before = tuple([(day, sums) for day, sums in known if day != event.day][:DAYS_KEPT])
         state = self._replace(
-            day=event.day, today=self.of_day(event.day).plus(event), total=self.total.plus(event), before=before,
-            paused=self.paused if event.paused is None else event.paused, model=event.model or self.model,
-        )  # fmt: skip
+            day=event.day,
+            today=self.of_day(event.day).plus(event),
+            total=self.total.plus(event),
+            before=before,
+            paused=self.paused if event.paused is None else event.paused,
+            model=event.model or self.model,
+        )
         return _answered(state, event) if event.calls else state
 
 
 def _answered(state: State, event: Event) -> State:
-    """The state with what one call says of how calls go: how long they take, and whether they fail."""
+    """The state with what one call says of how calls go.
+
+    How long they take, and whether they fail.
+    """
     mean = state.mean_ms
     if not event.down:
         took = event.ms // event.calls
@@ -139,12 +168,20 @@ _CRC: Final = re.compile(rb',"crc":([0-9]{1,10})\}$')
 
 
 def encode(event: Event, state: State) -> bytes:
-    """The line of an event, newline included; ``state`` is that after it. What is 0 or empty in the sums is left out."""
+    """The line of an event, newline included; ``state`` is that after it.
+
+    What is 0 or empty in the sums is left out.
+    """
     line: dict[str, Any] = {"date": event.date, "model": state.model, "what": event.what}
     if event.place is not None:
         line["l"], line["i"] = event.place
     if event.calls:
-        line |= {"in": event.tokens_in, "cached": event.cached, "out": event.tokens_out, "seconds": event.ms / 1000}
+        line |= {
+            "in": event.tokens_in,
+            "cached": event.cached,
+            "out": event.tokens_out,
+            "seconds": event.ms / 1000,
+        }
     if event.calls > 1:
         line["calls"] = event.calls  # made while nothing could be written
     line |= {key: True for key in ("estimated", "down") if getattr(event, key)}
@@ -164,7 +201,10 @@ def encode(event: Event, state: State) -> bytes:
 
 
 def decode(line: bytes) -> State | None:
-    """The state a line carries; None where it is torn, damaged or nothing of ours. One written by hand needs no checksum."""
+    """The state a line carries; None where it is torn, damaged or nothing of ours.
+
+    One written by hand needs no checksum.
+    """
     if found := _CRC.search(line):
         line = line[: found.start()] + b"}"
         if crc32(line) != int(found[1]):
@@ -172,12 +212,20 @@ def decode(line: bytes) -> State | None:
     try:
         raw = orjson.loads(line)
         return _state(raw)
-    except (ValueError, TypeError, KeyError, AttributeError):  # whatever else stands there, the line before is asked instead
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+    ):  # whatever else stands there, the line before is asked instead
         return None
 
 
 def _sums(sums: Sums) -> dict[str, int | float]:
-    values = [value / 1000 if name == "seconds" else value for name, value in zip(_NAMES, sums, strict=True)]
+    values = [
+        value / 1000 if name == "seconds" else value
+        for name, value in zip(_NAMES, sums, strict=True)
+    ]
     return {name: value for name, value in zip(_NAMES, values, strict=True) if value}
 
 
@@ -198,7 +246,12 @@ def _state(raw: dict[str, Any]) -> State:
 
 
 def _read_sums(raw: dict[str, Any]) -> Sums:
-    return Sums(*[_ms(raw.get(name, 0)) if name == "seconds" else _count(raw.get(name, 0)) for name in _NAMES])
+    return Sums(
+        *[
+            _ms(raw.get(name, 0)) if name == "seconds" else _count(raw.get(name, 0))
+            for name in _NAMES
+        ]
+    )
 
 
 def _ms(value: object) -> int:

@@ -1,7 +1,11 @@
-"""``usage.jsonl``: one line per model call, failed ones too, and from its last line what has been spent and how it goes.
+"""``usage.jsonl``.
 
-Only the holder of ``compactor.lock`` writes; any process may read at any time, in the same time however long the file is. Decides
-nothing but whether the day's budget still allows a call. Called by ``author.py`` and ``memory/``.
+One line per model call, failed ones too, and from its last line what has been spent and how it
+goes.
+
+Only the holder of ``compactor.lock`` writes; any process may read at any time, in the same time
+however long the file is. Decides nothing but whether the day's budget still allows a call. Called
+by ``author.py`` and ``memory/``.
 """
 
 from __future__ import annotations
@@ -27,16 +31,27 @@ if TYPE_CHECKING:
 
 NAME: Final = "usage.jsonl"
 BYTES_PER_TOKEN: Final = 4
-"""Of English text. Other scripts have fewer, so that what they take is estimated too low, about by half at worst."""
+"""Of English text.
+
+Other scripts have fewer, so that what they take is estimated too low, about by half at worst.
+"""
 
 _TAIL: Final = 16_384
 """Bytes read from the end: several of the longest lines."""
 _TAIL_MOST: Final = 1 << 20
-"""Bytes looked through for a good line where the end of the file is damaged, as by zeros after a power cut."""
+"""Bytes looked through for a good line where the end of the file is damaged, as by zeros after a
+power cut.
+"""
 _TEXT_BYTES: Final = 400
-"""Most of a model's name, an error or a reason that is kept; all of it stands in every later line, until it is over."""
+"""Most of a model's name, an error or a reason that is kept.
+
+All of it stands in every later line, until it is over.
+"""
 _UNWRITTEN: Final = 64
-"""Calls kept one by one while the disk refuses; more are joined, so that a file that can never be written costs no memory."""
+"""Calls kept one by one while the disk refuses.
+
+More are joined, so that a file that can never be written costs no memory.
+"""
 _WAIT_S: Final = 0.1
 """Longest a reader waits for a line that is being written; after that it tells what it knew."""
 _UNREAD: Final = object()
@@ -45,53 +60,97 @@ logger = logging.getLogger(__name__)
 
 
 class Usage:
-    """What the model calls of one memory directory have cost. Any thread may call anything; nothing here raises for the disk's sake.
+    """What the model calls of one memory directory have cost.
 
-    A day is a calendar day of ``clock``. Where the clock goes back to one of the last few days it was on, that day's sums go on;
-    to a day that is not remembered, it gets a budget of its own, for it cannot be told from one that is new.
+    Any thread may call anything; nothing here raises for the disk's sake.
+
+    A day is a calendar day of ``clock``. Where the clock goes back to one of the last few days it
+    was on, that day's sums go on; to a day that is not remembered, it gets a budget of its own, for
+    it cannot be told from one that is new.
     """
 
-    def __init__(self, directory: Path, clock: Callable[[], datetime], *, redact: Callable[[str], str] = as_it_is) -> None:
-        """``clock``: local time with zone. ``redact``: masks in an error what the host knows to be secret."""
+    def __init__(
+        self,
+        directory: Path,
+        clock: Callable[[], datetime],
+        *,
+        redact: Callable[[str], str] = as_it_is,
+    ) -> None:
+        """``clock``: local time with zone.
+
+        ``redact``: masks in an error what the host knows to be secret.
+        """
         self._path = directory / NAME
         self._clock = clock
         self._redact = redact
         self._mutex = threading.Lock()
         self._base = State()  # as on the disk
         self._pending: list[Event] = []  # what is not on the disk yet
-        self._now: tuple[object, State] = (_UNREAD, State())  # version of the file, and everything known: replaced in one step
+        self._now: tuple[object, State] = (
+            _UNREAD,
+            State(),
+        )  # version of the file, and everything known: replaced in one step
         self.trouble = ""
 
     # -- writing, by the holder of compactor.lock
 
     def note(
-        self, what: str, *, model: str, sent: Sequence[Said], seconds: float, reply: Reply | None = None,
-        place: tuple[int, int] | None = None, error: Exception | None = None, paused: str | None = None,
-    ) -> None:  # fmt: skip
-        """Count one call and write its line; durable when this returns, unless the disk refuses: then it is kept and written later.
+        self,
+        what: str,
+        *,
+        model: str,
+        sent: Sequence[Said],
+        seconds: float,
+        reply: Reply | None = None,
+        place: tuple[int, int] | None = None,
+        error: Exception | None = None,
+        paused: str | None = None,
+    ) -> None:
+        """Count one call and write its line.
 
-        ``what``: ``line`` or ``retain``. ``reply``: None where the call failed, with ``error`` for why. ``place``: level and index
-        of the node. ``paused``: see ``pause``; None changes nothing. What the endpoint does
-        not tell of tokens is estimated, also for a call that failed: it may have been read and paid for. One that reached no model
-        costs nothing.
+        Durable when this returns, unless the disk refuses: then it is kept and written later.
+
+        ``what``: ``line`` or ``retain``. ``reply``: None where the call failed, with ``error`` for
+        why. ``place``: level and index of the node. ``paused``: see ``pause``; None changes
+        nothing. What the endpoint does not tell of tokens is estimated, also for a call that
+        failed: it may have been read and paid for. One that reached no model costs nothing.
         """
         down = isinstance(error, ModelDownError)
-        tokens_in, cached, tokens_out, estimated = (0, 0, 0, False) if down else _tokens(sent, reply)
+        tokens_in, cached, tokens_out, estimated = (
+            (0, 0, 0, False) if down else _tokens(sent, reply)
+        )
         text = "" if error is None else self._plain(str(error) or type(error).__name__)
         event = Event(
-            "", what, clip(clean(model), _TEXT_BYTES), place, 1, tokens_in, cached, tokens_out, estimated=estimated,
-            ms=min(max(round(seconds * 1000), 0), MOST), error=text, down=down, paused=None if paused is None else self._plain(paused),
-        )  # fmt: skip
+            "",
+            what,
+            clip(clean(model), _TEXT_BYTES),
+            place,
+            1,
+            tokens_in,
+            cached,
+            tokens_out,
+            estimated=estimated,
+            ms=min(max(round(seconds * 1000), 0), MOST),
+            error=text,
+            down=down,
+            paused=None if paused is None else self._plain(paused),
+        )
         with self._mutex:
             self._add(event)
 
     def count(self, *, lines: int = 0, retained: int = 0, not_retained: int = 0) -> None:
-        """Count lines the model has written, or turns the filter has decided on. Reaches the disk with the next line, or at ``close``."""
+        """Count lines the model has written, or turns the filter has decided on.
+
+        Reaches the disk with the next line, or at ``close``.
+        """
         with self._mutex:
             self._add(Event("", lines=lines, retained=retained, not_retained=not_retained))
 
     def pause(self, text: str) -> None:
-        """Say, to other processes too, that the compactor makes no calls for now, and why. Said again with the same text: nothing."""
+        """Say, to other processes too, that the compactor makes no calls for now, and why.
+
+        Said again with the same text: nothing.
+        """
         text = self._plain(text)
         with self._mutex:
             self._refresh()
@@ -99,7 +158,10 @@ class Usage:
                 self._add(Event("", "pause" if text else "resume", paused=text))
 
     def resume(self) -> None:
-        """Say that calls are made again. Also for who takes over from a process that ended in a pause."""
+        """Say that calls are made again.
+
+        Also for who takes over from a process that ended in a pause.
+        """
         self.pause("")
 
     def close(self) -> None:
@@ -109,7 +171,10 @@ class Usage:
                 self._add(Event("", "sums"))
 
     def after_fork(self) -> None:
-        """In a forked child: another thread may have been writing, and what it had not written is the parent's to write."""
+        """In a forked child.
+
+        Another thread may have been writing, and what it had not written is the parent's to write.
+        """
         self._mutex = threading.Lock()
         self._pending = []
         self._now = _UNREAD, self._base
@@ -121,7 +186,10 @@ class Usage:
         return self._state().of_day(self._today()).spent
 
     def allows(self, limit: int) -> bool:
-        """Whether one more call may be made with a day's budget of ``limit`` tokens; 0 sets none. Calls in flight are not counted."""
+        """Whether one more call may be made with a day's budget of ``limit`` tokens; 0 sets none.
+
+        Calls in flight are not counted.
+        """
         return limit == 0 or self.spent_today() < limit
 
     @property
@@ -129,11 +197,14 @@ class Usage:
         """Why no calls are made, or "" where they are."""
         return self._state().paused
 
-    def facts(self, *, name: str = "", backlog: int = 0, jobs: int = 1, messages: int = 0) -> dict[str, Any]:
+    def facts(
+        self, *, name: str = "", backlog: int = 0, jobs: int = 1, messages: int = 0
+    ) -> dict[str, Any]:
         """What a user wants to know about the model, as JSON-able facts.
 
-        ``name``: of the model, if not that of the last call. ``backlog``: lines the model has still to write, ``jobs`` at once.
-        ``messages``: those of the log, for tokens per message. ``seconds_left``: None while no call tells how long one takes.
+        ``name``: of the model, if not that of the last call. ``backlog``: lines the model has still
+        to write, ``jobs`` at once. ``messages``: those of the log, for tokens per message.
+        ``seconds_left``: None while no call tells how long one takes.
         """
         state = self._state()
         today, total = state.of_day(self._today()), state.total
@@ -153,7 +224,9 @@ class Usage:
             "seconds_left": _seconds_left(state, backlog, jobs),
             "retained": total.retained,
             "not_retained": total.not_retained,
-            "last_error": f"{state.error} ({state.error_date[:16].replace('T', ' ')})" if state.error else "",
+            "last_error": f"{state.error} ({state.error_date[:16].replace('T', ' ')})"
+            if state.error
+            else "",
         }
 
     # -- inside
@@ -162,11 +235,20 @@ class Usage:
         return self._clock().date().isoformat()
 
     def _plain(self, text: str) -> str:
-        """One short line without secrets: what an endpoint answers may quote the key it was asked with."""
+        """One short line without secrets.
+
+        What an endpoint answers may quote the key it was asked with.
+        """
         try:
             text = self._redact(clean(text))
-        except Exception as error:  # the host's code; what it could not mask is not written, and the call is counted all the same
-            text = f"(its text is left out, for it could not be masked: {type(error).__name__})" if text else ""
+        # the host's code; what it could not mask is not written, and the call is counted all the
+        # same
+        except Exception as error:
+            text = (
+                f"(its text is left out, for it could not be masked: {type(error).__name__})"
+                if text
+                else ""
+            )
         text = mask(clean(text))
         return clip(tidy(text.replace("\n", " ")), _TEXT_BYTES)
 
@@ -175,7 +257,9 @@ class Usage:
         seen, state = self._now
         if reads.version_of(self._path) == seen:
             return state
-        if not self._mutex.acquire(timeout=_WAIT_S):  # a slow disk holds up who writes, never who only asks
+        if not self._mutex.acquire(
+            timeout=_WAIT_S
+        ):  # a slow disk holds up who writes, never who only asks
             return state
         try:
             self._refresh()
@@ -186,7 +270,8 @@ class Usage:
     def _add(self, event: Event) -> None:
         """Count an event, and write the lines that are not written yet; with the mutex.
 
-        Over a file that could not be read nothing is written: its sums would begin again from nothing.
+        Over a file that could not be read nothing is written: its sums would begin again from
+        nothing.
         """
         known = self._refresh()
         event = event._replace(date=self._clock().isoformat(timespec="seconds"))
@@ -205,7 +290,8 @@ class Usage:
                 lines.append(encode(event, state))
         try:
             files.append(self._path, b"".join(lines))
-        except StoreError as error:  # the tree must not stop for it: counted in memory, and written once the disk takes it
+        # the tree must not stop for it: counted in memory, and written once the disk takes it
+        except StoreError as error:
             self._tell(error)
             return
         self._base, self._pending = state, []
@@ -220,9 +306,12 @@ class Usage:
                 return
 
     def _refresh(self) -> bool:
-        """Read the last line where the file is not as it was last seen; whether what is in it is known then. With the mutex.
+        """Read the last line where the file is not as it was last seen.
 
-        A file that is gone or cannot be read takes nothing from what is known: it would give the day a second budget.
+        Whether what is in it is known then. With the mutex.
+
+        A file that is gone or cannot be read takes nothing from what is known: it would give the
+        day a second budget.
         """
         version = reads.version_of(self._path)
         if version == self._now[0]:
@@ -254,7 +343,10 @@ class Usage:
 
 
 def _last(path: Path) -> State | None:
-    """The state of the last good line, None where there is none near the end; reads a bounded part of the file."""
+    """The state of the last good line, None where there is none near the end.
+
+    Reads a bounded part of the file.
+    """
     size, length = reads.size_of(path), _TAIL
     while True:
         start = max(0, size - length)
@@ -270,12 +362,15 @@ def _last(path: Path) -> State | None:
 def _tokens(sent: Sequence[Said], reply: Reply | None) -> tuple[int, int, int, bool]:
     """Tokens in, cached and out, and whether any of them is estimated.
 
-    A 0 for a request or a reply that has words is no number but the lack of one: some endpoints send it, and would be free for ever.
+    A 0 for a request or a reply that has words is no number but the lack of one: some endpoints
+    send it, and would be free for ever.
     """
     asked = sum(len(clean(said.content).encode()) for said in sent)
     answered = len(clean(reply.text).encode()) if reply else 0
     tokens_in, in_told = _told(reply.tokens_in if reply else None, asked)
-    tokens_out, out_told = _told(reply.tokens_out if reply else None, answered) if reply else (0, True)
+    tokens_out, out_told = (
+        _told(reply.tokens_out if reply else None, answered) if reply else (0, True)
+    )
     cached, _ = _told(reply.cached if reply else None, 0)
     return tokens_in, min(cached, tokens_in), tokens_out, not (in_told and out_told)
 
@@ -288,7 +383,10 @@ def _told(tokens: int | None, bytes_: int) -> tuple[int, bool]:
 
 
 def _seconds_left(state: State, backlog: int, jobs: int) -> int | None:
-    """Seconds until a backlog is worked off, from recent calls and how many calls a line has taken; at most five, its most tries."""
+    """Seconds until a backlog is worked off, from recent calls and how many calls a line has taken.
+
+    At most five, its most tries.
+    """
     if not backlog:
         return 0
     if state.mean_ms < 0:

@@ -1,4 +1,7 @@
-"""A memory's store as the compactor sees it: jobs to take, nodes to commit, messages to make searchable."""
+"""A memory's store as the compactor sees it.
+
+Jobs to take, nodes to commit, messages to make searchable.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,19 @@ if TYPE_CHECKING:
     from .context import Context
 
 MESSAGES_AT_ONCE: Final = 1_000
-"""Messages made searchable in one transaction: after it the compactor looks again whether a turn has begun."""
+"""Messages made searchable in one transaction.
+
+After it the compactor looks again whether a turn has begun.
+"""
 _CHEAP_LOOKED_AT: Final = 64
 """Cheap lines are built at once: where more than these are missing, that many are."""
 
 
 class StoreWork:
-    """``Work`` and ``ModelWork`` over one store. ``rested`` is called when nothing is left to build, for the view to follow."""
+    """``Work`` and ``ModelWork`` over one store.
+
+    ``rested`` is called when nothing is left to build, for the view to follow.
+    """
 
     def __init__(
         self,
@@ -43,7 +52,9 @@ class StoreWork:
         self._search = search
         self._rested = rested
         self._context = context
-        self._read_at: dict[Place, int] = {}  # in which generation of the index the sources of a job were read
+        self._read_at: dict[
+            Place, int
+        ] = {}  # in which generation of the index the sources of a job were read
 
     def take(self, nodes: int, bytes_: int, costs: Collection[Cost]) -> list[Job]:
         """The next jobs of these costs, children before parents and old before new."""
@@ -59,8 +70,12 @@ class StoreWork:
         """The sources of these nodes; without those that cannot be read just now."""
         generation = self._store.read(lambda index: index.generation())
         self._read_at.update((ready.place, generation) for ready in chosen)
-        messages = self._messages(sorted(ready.place.index for ready in chosen if ready.place.level == 0))
-        texts = self._store.texts([child for ready in chosen if ready.place.level for child in ready.place.children])
+        messages = self._messages(
+            sorted(ready.place.index for ready in chosen if ready.place.level == 0)
+        )
+        texts = self._store.texts(
+            [child for ready in chosen if ready.place.level for child in ready.place.children]
+        )
         hidden = self._hidden() if chosen else NOTHING
         jobs = (self._job(ready, messages, texts) for ready in chosen)
         return [_less(job, hidden) if hidden else job for job in jobs if job is not None]
@@ -71,13 +86,21 @@ class StoreWork:
         cheap = self._store.read(lambda index: index.ready(_CHEAP_LOOKED_AT, CHEAP))
         total = self._store.total()
         front = min(_first_leaf(found, limit, total), _first_leaf(cheap, _CHEAP_LOOKED_AT, total))
-        return Waiting(found, front, [ready.place.first for ready in cheap if ready.place.level == 0])
+        return Waiting(
+            found, front, [ready.place.first for ready in cheap if ready.place.level == 0]
+        )
 
     def fallbacks(self) -> list[Ready]:
-        """Nodes whose line is a fallback and whose parent is not built: the last whole node of each level, if at all."""
+        """Nodes whose line is a fallback and whose parent is not built.
+
+        The last whole node of each level, if at all.
+        """
         total = self._store.total()
         ends = [Place(level, (total >> level) - 1) for level in range(total.bit_length())]
-        return [Ready(place, 0, Cost.MODEL, spare=False) for place in self._store.read(lambda index: index.fallbacks(ends))]
+        return [
+            Ready(place, 0, Cost.MODEL, spare=False)
+            for place in self._store.read(lambda index: index.fallbacks(ends))
+        ]
 
     def context(self, job: Job, front: int) -> str:
         """What the model is told of the past for this job."""
@@ -101,7 +124,9 @@ class StoreWork:
         """Make the next messages searchable, at most a thousand and about so many characters."""
         since = self._search.made()
         first, total = self._search.indexed(), self._store.total()
-        if first > total:  # the log is shorter than what was indexed: another log, or a restored one
+        if (
+            first > total
+        ):  # the log is shorter than what was indexed: another log, or a restored one
             first = 0
         texts: list[str] = []
         dates: list[str] = []
@@ -127,13 +152,17 @@ class StoreWork:
             end = at + 1
             while end < len(ids) and ids[end] == ids[end - 1] + 1:
                 end += 1
-            found.update(zip(ids[at:end], self._store.messages(ids[at], ids[end - 1] + 1), strict=False))
+            found.update(
+                zip(ids[at:end], self._store.messages(ids[at], ids[end - 1] + 1), strict=False)
+            )
             at = end
         if len(found) < len(ids):
             self._store.mistrust("it wants the lines of messages that were never logged")
         return found
 
-    def _job(self, ready: Ready, messages: dict[int, Message | None], texts: dict[Place, str]) -> Job | None:
+    def _job(
+        self, ready: Ready, messages: dict[int, Message | None], texts: dict[Place, str]
+    ) -> Job | None:
         place = ready.place
         if place.level == 0:
             if place.index not in messages:
@@ -143,7 +172,8 @@ class StoreWork:
                 return Job(place, "note", (LOST_TEXT.format(place.index),), 0, spare=True)
             return Job(place, message.kind, (message.text,), ready.source_bytes, ready.spare)
         halves = tuple(texts[child] for child in place.children if child in texts)
-        # A half that cannot be read is damaged on disk; the index is being rebuilt, and this merge comes back when it is whole.
+        # A half that cannot be read is damaged on disk; the index is being rebuilt, and this merge
+        # comes back when it is whole.
         return Job(place, "", halves, ready.source_bytes, ready.spare) if len(halves) == 2 else None
 
 
@@ -160,7 +190,10 @@ def _less(job: Job, hidden: Hidden) -> Job:
 
 
 def _first_leaf(found: list[Ready], limit: int, total: int) -> int:
-    """The first message among these without a line; where only so many were looked at, none before the last of them lacks one."""
+    """The first message among these without a line.
+
+    Where only so many were looked at, none before the last of them lacks one.
+    """
     for ready in found:
         if ready.place.level == 0:
             return ready.place.first

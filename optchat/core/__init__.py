@@ -1,1 +1,4 @@
-"""Pure logic: records, tree, view, rendering, settings, errors. No files, clock, threads or logging."""
+"""Pure logic: records, tree, view, rendering, settings, errors.
+
+No files, clock, threads or logging.
+"""

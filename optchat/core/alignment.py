@@ -1,7 +1,8 @@
-"""How much of a host's list the log holds already, where the host names its messages by nothing but their place and words.
+"""How much of a host's list the log holds already, where the host names its messages by nothing but
+their place and words.
 
-Pure. A list is compared with what the session has shown before: its kept part is the end of that, whatever was compressed away,
-joined, or left out. Called by ``named`` and ``unnamed``.
+Pure. A list is compared with what the session has shown before: its kept part is the end of that,
+whatever was compressed away, joined, or left out. Called by ``named`` and ``unnamed``.
 """
 
 from __future__ import annotations
@@ -20,12 +21,17 @@ if TYPE_CHECKING:
     from .known import Record
 
 _ENDS_MAX: Final = 64
-"""Places tried for the end of what is known. More occur only where the same few words were said over and over."""
+"""Places tried for the end of what is known.
+
+More occur only where the same few words were said over and over.
+"""
 
 
 @dataclass(slots=True)
 class _Run:
-    """Messages in the user's role with nothing between them, or one other entry: hosts join the former, and part them again.
+    """Messages in the user's role with nothing between them, or one other entry.
+
+    Hosts join the former, and part them again.
 
     ``blanks``: how many at the end are blank; in a joined text such ones leave no trace.
     """
@@ -49,8 +55,8 @@ def align(
 ) -> Match:
     """How much of ``items`` is in ``records``.
 
-    ``cut``: the items begin in the middle, after a summary. ``own``: the record of the running turn, when it is logged in part;
-    ``sure``: the list is that turn's.
+    ``cut``: the items begin in the middle, after a summary. ``own``: the record of the running
+    turn, when it is logged in part; ``sure``: the list is that turn's.
     """
     if not records or not items:
         return Match()
@@ -78,8 +84,13 @@ def align(
     return Pairing(items, records, expected).match()
 
 
-def explained_by(items: Sequence[Item], records: Sequence[Record], *, cut: bool) -> list[tuple[int, int]]:
-    """Item and record of a list that is, as a whole, a part of the records; empty where it is none."""
+def explained_by(
+    items: Sequence[Item], records: Sequence[Record], *, cut: bool
+) -> list[tuple[int, int]]:
+    """Item and record of a list that is, as a whole, a part of the records.
+
+    Empty where it is none.
+    """
     if not items or not records:
         return []
     runs, known = _runs(items), _runs(records)
@@ -87,24 +98,38 @@ def explained_by(items: Sequence[Item], records: Sequence[Record], *, cut: bool)
     return _pairs(items, records, runs, known[:end], len(items)) if end is not None else []
 
 
-def with_insertion(items: Sequence[Item], records: Sequence[Record]) -> tuple[list[tuple[int, int]], range]:
-    """Item and record of a list that is all of the records and, in one place between them, deeds of the agent's; and those.
+def with_insertion(
+    items: Sequence[Item], records: Sequence[Record]
+) -> tuple[list[tuple[int, int]], range]:
+    """Item and record of a list that is all of the records and, in one place between them, deeds of
+    the agent's; and those.
 
-    Nothing where the list is no such one. A turn that broke off before any hook showed what it did comes back from a
-    database so, when younger turns are logged already.
+    Nothing where the list is no such one. A turn that broke off before any hook showed what it did
+    comes back from a database so, when younger turns are logged already.
     """
     nothing: list[tuple[int, int]] = []
     more = len(items) - len(records)
     if more <= 0:
         return nothing, range(0)
-    first = next((at for at, record in enumerate(records) if record.key != items[at].key), len(records))
+    first = next(
+        (at for at, record in enumerate(records) if record.key != items[at].key), len(records)
+    )
     same = 0
     while same < len(records) - first and records[-1 - same].key == items[-1 - same].key:
         same += 1
     new = range(first, first + more)
-    if not first or not same or first + same < len(records) or any(items[at].said for at in new) or not items[new.stop].said:
+    if (
+        not first
+        or not same
+        or first + same < len(records)
+        or any(items[at].said for at in new)
+        or not items[new.stop].said
+    ):
         return nothing, range(0)
-    return [*((at, at) for at in range(first)), *((at + more, at) for at in range(first, len(records)))], new
+    return [
+        *((at, at) for at in range(first)),
+        *((at + more, at) for at in range(first, len(records))),
+    ], new
 
 
 def _runs(sequence: Sequence[Item | Record]) -> list[_Run]:
@@ -127,9 +152,12 @@ def _runs(sequence: Sequence[Item | Record]) -> list[_Run]:
 
 
 def _within(runs: list[_Run], known: list[_Run], *, cut: bool) -> int | None:
-    """Where the latest part of what is known that is the whole list ends; None where the list is no such part.
+    """Where the latest part of what is known that is the whole list ends.
 
-    A list that shows nothing new, and one that is older than the log: from an agent that was replaced, or from before an undo.
+    None where the list is no such part.
+
+    A list that shows nothing new, and one that is older than the log: from an agent that was
+    replaced, or from before an undo.
     """
     keys, known_keys = [run.key for run in runs], [run.key for run in known]
     size, tried = len(runs), 0
@@ -138,7 +166,10 @@ def _within(runs: list[_Run], known: list[_Run], *, cut: bool) -> int | None:
             continue
         if end == len(known) and runs[-1].blanks > known[-1].blanks:
             continue
-        if size == 1 or (keys[1:-1] == known_keys[end - size + 1 : end - 1] and _begins(runs[0], known[end - size], cut=cut)):
+        if size == 1 or (
+            keys[1:-1] == known_keys[end - size + 1 : end - 1]
+            and _begins(runs[0], known[end - size], cut=cut)
+        ):
             return end
         tried += 1
         if tried > _ENDS_MAX:
@@ -147,16 +178,24 @@ def _within(runs: list[_Run], known: list[_Run], *, cut: bool) -> int | None:
 
 
 def _last_within(run: _Run, known: _Run, *, single: bool, cut: bool) -> bool:
-    """Whether a list's last run is a known one, or the beginning of it; with nothing before it in a list that was cut, any part."""
+    """Whether a list's last run is a known one, or the beginning of it.
+
+    With nothing before it in a list that was cut, any part.
+    """
     if run.key == known.key:
         return True
     if not (run.said and known.said and run.canon):
         return False
-    return without_start(known.canon, run.canon) is not None or (single and cut and without_end(known.canon, run.canon) is not None)
+    return without_start(known.canon, run.canon) is not None or (
+        single and cut and without_end(known.canon, run.canon) is not None
+    )
 
 
 def _repeats(new: Sequence[Item], items: Sequence[Item], records: Sequence[Record]) -> bool:
-    """Whether calls would be new that occur no oftener than in the log: then they are not, and the match is a chance likeness."""
+    """Whether calls would be new that occur no oftener than in the log.
+
+    Then they are not, and the match is a chance likeness.
+    """
     calls = {item.key for item in new if item.kind == "tool"}
     if not calls:
         return False
@@ -165,8 +204,12 @@ def _repeats(new: Sequence[Item], items: Sequence[Item], records: Sequence[Recor
     return any(shown[key] <= logged[key] for key in calls)
 
 
-def _ends(items: Sequence[Item], runs: list[_Run], known: list[_Run], *, cut: bool) -> Iterator[tuple[Match, int]]:
-    """The places in the list where all before is the end of what is known, the longest known part first; with the run they lie in."""
+def _ends(
+    items: Sequence[Item], runs: list[_Run], known: list[_Run], *, cut: bool
+) -> Iterator[tuple[Match, int]]:
+    """The places in the list where all before is the end of what is known, the longest known part
+    first; with the run they lie in.
+    """
     keys, known_keys = [run.key for run in runs], [run.key for run in known]
     last = known[-1]
     for at in range(min(len(runs), len(known)) - 1, -1, -1):
@@ -196,7 +239,10 @@ def _within_run(items: Sequence[Item], run: _Run, rest: str) -> Match:
 
 
 def _beyond(run: _Run, known: _Run, *, cut: bool) -> str | None:
-    """What a run adds to a known one; None where they do not begin alike. A list that was ``cut`` may begin inside the known run."""
+    """What a run adds to a known one; None where they do not begin alike.
+
+    A list that was ``cut`` may begin inside the known run.
+    """
     if run.key == known.key:
         return ""
     if not (run.said and known.said and run.canon):
@@ -216,13 +262,18 @@ def _beyond(run: _Run, known: _Run, *, cut: bool) -> str | None:
 
 
 def _begins(run: _Run, known: _Run, *, cut: bool) -> bool:
-    """Whether the first run of a list is the known one; where the list was cut, the end of it is enough."""
+    """Whether the first run of a list is the known one.
+
+    Where the list was cut, the end of it is enough.
+    """
     if run.key == known.key:
         return True
     return cut and run.said and known.said and bool(without_end(known.canon, run.canon))
 
 
-def _pairs(items: Sequence[Item], records: Sequence[Record], runs: list[_Run], known: list[_Run], old: int) -> list[tuple[int, int]]:
+def _pairs(
+    items: Sequence[Item], records: Sequence[Record], runs: list[_Run], known: list[_Run], old: int
+) -> list[tuple[int, int]]:
     """Item and record of runs that end together, of the first ``old`` items.
 
     What a host has joined goes by the last message in it.
@@ -252,8 +303,13 @@ def _joined_in(item: Item, records: Sequence[Record]) -> int:
     return 1
 
 
-def _after_own(items: Sequence[Item], records: Sequence[Record], own: int, *, sure: bool) -> Match | None:
-    """Go on after the running turn's own message: what it has brought so far follows it in the list and in the log."""
+def _after_own(
+    items: Sequence[Item], records: Sequence[Record], own: int, *, sure: bool
+) -> Match | None:
+    """Go on after the running turn's own message.
+
+    What it has brought so far follows it in the list and in the log.
+    """
     at = next((k for k in range(len(items) - 1, -1, -1) if items[k].said), None)
     if at is None:
         return None
@@ -269,7 +325,9 @@ def _after_own(items: Sequence[Item], records: Sequence[Record], own: int, *, su
     if joined_before:
         firm = known is not None and without_end(joined_before, known.canon) is not None
     else:
-        firm = before is None or (known is not None and (before.key == known.key or (before.said and known.said)))
+        firm = before is None or (
+            known is not None and (before.key == known.key or (before.said and known.said))
+        )
     return Match(old=at + 1 + inner.old, rest=inner.rest, firm=firm and brought, pairs=pairs)
 
 
@@ -277,7 +335,12 @@ def _is_own(item: Item, records: Sequence[Record], own: int, *, sure: bool) -> b
     """Whether the last message in the user's role is the running turn's."""
     if item.key == records[own].key or without_end(item.canon, records[own].canon) is not None:
         return True
-    if not records[own].canon and own and without_end(item.canon, records[own - 1].canon) is not None:
+    if (
+        not records[own].canon
+        and own
+        and without_end(item.canon, records[own - 1].canon) is not None
+    ):
         return True  # blank, and joined to the message before it
-    # Its words may differ, but a message that older records explain is an older one: this turn's own was compressed away.
+    # Its words may differ, but a message that older records explain is an older one: this turn's
+    # own was compressed away.
     return sure and all(record.key != item.key for record in records[:own])

@@ -1,7 +1,9 @@
-"""The errors optchat raises: one base class, and few subclasses chosen by what a caller does about them.
+"""The errors optchat raises.
 
-Every message is act + thing + cause; ``hint`` is what the reader can do. Damage on disk is no error here: it is stepped over
-and reported by ``Memory.check``.
+One base class, and few subclasses chosen by what a caller does about them.
+
+Every message is act + thing + cause; ``hint`` is what the reader can do. Damage on disk is no error
+here: it is stepped over and reported by ``Memory.check``.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ if TYPE_CHECKING:
 class OptchatError(Exception):
     """Anything optchat says went wrong."""
 
-    def __init__(self, message: str, *, path: str | PathLike[str] | None = None, hint: str = "") -> None:
+    def __init__(
+        self, message: str, *, path: str | PathLike[str] | None = None, hint: str = ""
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.path = path
@@ -23,14 +27,23 @@ class OptchatError(Exception):
 
     def __str__(self) -> str:
         """One line: what, where, what to do."""
-        where = f" ({self.path})" if self.path is not None and str(self.path) not in self.message else ""
+        where = (
+            f" ({self.path})"
+            if self.path is not None and str(self.path) not in self.message
+            else ""
+        )
         return f"{self.message}{where}" + (f". {self.hint}" if self.hint else "")
 
 
 class StoreError(OptchatError, OSError):
-    """A file could not be read or written. Nothing was acknowledged: the same call may be made again."""
+    """A file could not be read or written.
 
-    def __init__(self, message: str, *, path: str | PathLike[str] | None = None, hint: str = "") -> None:
+    Nothing was acknowledged: the same call may be made again.
+    """
+
+    def __init__(
+        self, message: str, *, path: str | PathLike[str] | None = None, hint: str = ""
+    ) -> None:
         OptchatError.__init__(self, message, path=path, hint=hint)
 
     def __str__(self) -> str:

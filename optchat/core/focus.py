@@ -1,7 +1,9 @@
-"""Messages a question points to, shown as lines of their own under the lines of the view that cover them. Pure.
+"""Messages a question points to, shown as lines of their own under the lines of the view that cover
+them. Pure.
 
-The view is merged further for this one rendering, so that everything together keeps to the budget; where that would take lines that
-can be read and leave lines that cannot, there is less room for the focus instead. Called by ``recall/recall.py``.
+The view is merged further for this one rendering, so that everything together keeps to the budget;
+where that would take lines that can be read and leave lines that cannot, there is less room for the
+focus instead. Called by ``recall/recall.py``.
 """
 
 from __future__ import annotations
@@ -55,10 +57,11 @@ def weave(
     parent: Callable[[Place], Line | None],
     text: Callable[[list[Place]], dict[Place, str]],
 ) -> list[str] | None:
-    """The lines of the view with those of ``found`` that have room under them, in ``room`` characters; None if none has.
+    """The lines of the view with those of ``found`` that have room under them, in ``room``
+    characters; None if none has.
 
-    ``found``: best first. ``share``: how much of the room they may take, or more, if the view leaves more. What a line of the view
-    says word for word already is not said again.
+    ``found``: best first. ``share``: how much of the room they may take, or more, if the view
+    leaves more. What a line of the view says word for word already is not said again.
     """
     tiles, bare = arrange(tiles, total, room, parent)
     if bare or not found:
@@ -71,7 +74,11 @@ def weave(
     under = _under(chosen, tiles, lines)
     if not any(under):
         return None
-    return [row for line, below in zip(lines, under, strict=True) for row in (line, *(INDENT + one.shown for one in below))]
+    return [
+        row
+        for line, below in zip(lines, under, strict=True)
+        for row in (line, *(INDENT + one.shown for one in below))
+    ]
 
 
 def focus_framed(body: Iterable[str]) -> str:
@@ -91,18 +98,27 @@ def fitting(found: Iterable[FocusLine], room: int) -> list[FocusLine]:
     return chosen
 
 
-def _merged(tiles: list[Line], total: int, target: int, parent: Callable[[Place], Line | None]) -> list[Line]:
+def _merged(
+    tiles: list[Line], total: int, target: int, parent: Callable[[Place], Line | None]
+) -> list[Line]:
     """Merged down to ``target`` characters as far as built lines allow."""
     return merge(tiles, total, target, weigh=weigh, parent=parent, weight=sum(map(weigh, tiles)))
 
 
-def _chosen(found: Sequence[FocusLine], room: int, tiles: list[Line], lines: list[str]) -> list[FocusLine]:
+def _chosen(
+    found: Sequence[FocusLine], room: int, tiles: list[Line], lines: list[str]
+) -> list[FocusLine]:
     starts = [line.place.first for line in tiles]
-    return fitting((one for one in found if one.text not in lines[bisect_right(starts, one.id) - 1]), room)
+    return fitting(
+        (one for one in found if one.text not in lines[bisect_right(starts, one.id) - 1]), room
+    )
 
 
 def _under(chosen: list[FocusLine], tiles: list[Line], lines: list[str]) -> list[list[FocusLine]]:
-    """For each line of the view what stands under it, oldest first. A finer view may say some of it itself by now."""
+    """For each line of the view what stands under it, oldest first.
+
+    A finer view may say some of it itself by now.
+    """
     starts = [line.place.first for line in tiles]
     under: list[list[FocusLine]] = [[] for _ in tiles]
     for one in sorted(chosen):

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A message that was found, whole. ``line``: how it is shown, ``id+1|kind: text``, of a long one the part asked for."""
+    """A message that was found, whole.
+
+    ``line``: how it is shown, ``id+1|kind: text``, of a long one the part asked for.
+    """
 
     id: int
     kind: str

@@ -149,8 +149,11 @@ and surface, resets, plugins and kanban all begin ``[System``; host B hides ever
 
 # -- whole messages in the user's role that nobody said, from these words to the end
 
-SIGNAL: Final = Phrase("received signal ", "cli.py:", "hermes_cli/cli_single_query.py:", end=r"\d{1,2}")
-"""What both say in the user's name when a window is closed or a process is told to end in a turn."""
+SIGNAL: Final = Phrase(
+    "received signal ", "cli.py:", "hermes_cli/cli_single_query.py:", end=r"\d{1,2}"
+)
+"""What both say in the user's name when a window is closed or a process is told to end in a turn.
+"""
 ROWS: Final = (
     Phrase(
         "[System note: Your previous turn was interrupted mid-run",

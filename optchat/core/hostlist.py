@@ -1,6 +1,9 @@
-"""A host's message list as items: what was said, done and returned, in order, without what the host wrote itself.
+"""A host's message list as items.
 
-Pure. One message gives none, one or several items; ``reader`` reads whole lists, and ``transcript`` decides which items are new.
+What was said, done and returned, in order, without what the host wrote itself.
+
+Pure. One message gives none, one or several items; ``reader`` reads whole lists, and ``transcript``
+decides which items are new.
 """
 
 from __future__ import annotations
@@ -15,7 +18,17 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
 
 from .host_phrases import FLAGS, HOST_KINDS, KIND, RESULT_STUBS, STEER_KIND, SUMMARY_FLAG, words_of
-from .hosttext import canon, has_mask, is_error, leading_steers, split_steers, split_summary, spoken, told, without_restatement
+from .hosttext import (
+    canon,
+    has_mask,
+    is_error,
+    leading_steers,
+    split_steers,
+    split_summary,
+    spoken,
+    told,
+    without_restatement,
+)
 from .own_tools import is_ours
 from .records import clean
 
@@ -28,26 +41,46 @@ STEER: Final = "steer"
 """Stands in ``tool`` of a user's entry that reached the agent in the middle of its turn."""
 _RESULT_STUBS: Final = words_of(*RESULT_STUBS)
 ASIDE: Final = "aside"
-"""Stands in ``tool`` of an entry that no list shows: what a subagent reported, or the host's memory tool wrote."""
+"""Stands in ``tool`` of an entry that no list shows.
+
+What a subagent reported, or the host's memory tool wrote.
+"""
 HOST: Final = "host"
 """The author of a reply that is a server's error passed on as speech."""
 _FIRM_MAX: Final = 500
-"""Characters of a call that no host shortens: when it compresses, one of them cuts the texts in longer ones."""
+"""Characters of a call that no host shortens.
+
+When it compresses, one of them cuts the texts in longer ones.
+"""
 
 _FLAGS: Final = tuple(flag.key for flag in FLAGS)
 _HOST_KINDS: Final = tuple(mark.value for mark in HOST_KINDS)
-_MEDIA_KEYS: Final = ("image_url", "input_image", "input_audio", "audio", "file", "file_data", "video_url", "source", "data", "url")
+_MEDIA_KEYS: Final = (
+    "image_url",
+    "input_image",
+    "input_audio",
+    "audio",
+    "file",
+    "file_data",
+    "video_url",
+    "source",
+    "data",
+    "url",
+)
 _UNSAID_PARTS: Final = ("thinking", "redacted_thinking", "reasoning", "tool_use", "tool_result")
 
 
 @dataclass(slots=True)
 class Item:
-    """One thing in a host's list. ``key`` stays the same when the host reloads or rewrites the message that holds it.
+    """One thing in a host's list.
 
-    ``said``: it stands in the user's role. ``parts``: its content was a list, which some hosts announce without its text.
-    ``again``: a copy the host restated; never new. ``others``: what others said around it, which has no place of
-    its own in a list. ``absorbed``: host ids of messages joined into this one. ``stamp``: seconds since
-    1970, where the host knows them. ``saved``: the host has put it into its database. ``held``: the log was found to hold all of it;
+    ``key`` stays the same when the host reloads or rewrites the message that holds it.
+
+    ``said``: it stands in the user's role. ``parts``: its content was a list, which some hosts
+    announce without its text. ``again``: a copy the host restated; never new. ``others``: what
+    others said around it, which has no place of its own in a list. ``absorbed``: host ids of
+    messages joined into this one. ``stamp``: seconds since 1970, where the host knows them.
+    ``saved``: the host has put it into its database. ``held``: the log was found to hold all of it;
     noted so that it is not asked again every turn.
     """
 
@@ -75,10 +108,13 @@ class Item:
 
 
 def key_of(kind: str, text: str, *, call: str = "", said: bool = False, steer: bool = False) -> str:
-    """What an entry is recognised by: the tool call's id, the user's canonical text, or any other text without outer space.
+    """What an entry is recognised by.
 
-    Some servers name the calls of each turn call_0, call_1 and so on, and some hosts give equal calls equal ids. So a call's own words
-    count too, but where a host may have shortened or masked them.
+    The tool call's id, the user's canonical text, or any other text without outer space.
+
+    Some servers name the calls of each turn call_0, call_1 and so on, and some hosts give equal
+    calls equal ids. So a call's own words count too, but where a host may have shortened or masked
+    them.
     """
     if steer:
         return f"steer|{call}|{canon(text)}"
@@ -97,7 +133,10 @@ def _digest(text: str) -> str:
 
 
 def read_message(message: object) -> list[Item]:
-    """The items of one message of a host. Never raises: what it cannot read has no items, or its text as it stands."""
+    """The items of one message of a host.
+
+    Never raises: what it cannot read has no items, or its text as it stands.
+    """
     if not isinstance(message, dict) or _is_scaffold(message):
         return []
     role = message.get("role")
@@ -113,7 +152,11 @@ def read_message(message: object) -> list[Item]:
         return []
     uid, stamp = _word(message.get("message_uid")), _stamp(message.get("timestamp"))
     absorbed = message.get("_absorbed_message_uids")
-    more = tuple(_word(name) for name in absorbed if isinstance(name, str)) if isinstance(absorbed, list) else ()
+    more = (
+        tuple(_word(name) for name in absorbed if isinstance(name, str))
+        if isinstance(absorbed, list)
+        else ()
+    )
     for at, item in enumerate(items):
         item.uid, item.stamp, item.saved = uid, stamp, bool(uid or message.get("_db_persisted"))
         item.absorbed = more
@@ -126,9 +169,18 @@ def read_message(message: object) -> list[Item]:
 def _is_scaffold(message: Mapping[str, Any]) -> bool:
     """Whether the host wrote the message to its model only, and will take it out again."""
     for name, value in message.items():
-        if value and isinstance(name, str) and name[:1] == "_" and (name.endswith("_synthetic") or name in _FLAGS):
+        if (
+            value
+            and isinstance(name, str)
+            and name[:1] == "_"
+            and (name.endswith("_synthetic") or name in _FLAGS)
+        ):
             return True
-    return message.get("role") == "assistant" and message.get(KIND) in _HOST_KINDS and not message.get(SUMMARY_FLAG.key)
+    return (
+        message.get("role") == "assistant"
+        and message.get(KIND) in _HOST_KINDS
+        and not message.get(SUMMARY_FLAG.key)
+    )
 
 
 def _is_marked(message: Mapping[str, Any]) -> bool:
@@ -140,7 +192,10 @@ def _is_marked(message: Mapping[str, Any]) -> bool:
 
 
 def _marked(message: Mapping[str, Any]) -> Iterator[Item]:
-    """What a row of the host's tells: what a child or a process reports, or where a summary stands."""
+    """What a row of the host's tells.
+
+    What a child or a process reports, or where a summary stands.
+    """
     text = text_of(message.get("content"))
     if split_summary(text, flagged=bool(message.get(SUMMARY_FLAG.key))) is not None:
         yield from _user(message)
@@ -149,7 +204,8 @@ def _marked(message: Mapping[str, Any]) -> Iterator[Item]:
 
 
 def host_words(message: object) -> str | None:
-    """The canonical text of a row in the user's role that the host marks as its own and that says nothing; None for another.
+    """The canonical text of a row in the user's role that the host marks as its own and that says
+    nothing; None for another.
 
     A host announces the turn of such a row by its words alone: they are what its draft is known by.
     """
@@ -258,7 +314,10 @@ def _calls(calls: object, content: object) -> Iterator[Item]:
         if isinstance(call, dict):
             function = call.get("function")
             function = function if isinstance(function, dict) else call
-            given = next((function[name] for name in ("arguments", "args", "input") if name in function), None)
+            given = next(
+                (function[name] for name in ("arguments", "args", "input") if name in function),
+                None,
+            )
             yield _call(call.get("id") or call.get("call_id"), function.get("name"), given)
     for part in content if isinstance(content, list) else ():
         if isinstance(part, dict) and part.get("type") == "tool_use":
@@ -266,7 +325,10 @@ def _calls(calls: object, content: object) -> Iterator[Item]:
 
 
 def _call(number: object, name: object, given: object) -> Item:
-    """A tool call: the tool's name and its input, in the model's own spelling. The input may be broken JSON: a host masks secrets."""
+    """A tool call: the tool's name and its input, in the model's own spelling.
+
+    The input may be broken JSON: a host masks secrets.
+    """
     tool, call = _word(name) or "unknown tool", _word(number)
     shown = given if isinstance(given, str) else _dump({} if given is None else given)
     text = f"{tool} {shown}".rstrip()
@@ -274,7 +336,10 @@ def _call(number: object, name: object, given: object) -> Item:
 
 
 def text_of(content: object) -> str:
-    """A content of any shape as text; pictures and files as a mark that names type, bytes and SHA-256."""
+    """A content of any shape as text.
+
+    Pictures and files as a mark that names type, bytes and SHA-256.
+    """
     if isinstance(content, str):
         return content
     if isinstance(content, list):
@@ -297,19 +362,28 @@ def _named_part(part: dict[str, Any]) -> str:
     if isinstance(text, str) and kind in (None, "text", "input_text", "output_text"):
         if "memory-context" not in text and not text.startswith("[System"):
             return text
-        what = told(text)  # what a host adds to a list, memory or a note, it adds as one more text part
+        what = told(
+            text
+        )  # what a host adds to a list, memory or a note, it adds as one more text part
         return what.text if what else ""
     if kind in _UNSAID_PARTS:
         return ""
     payload: object = next((part[name] for name in _MEDIA_KEYS if part.get(name)), None)
     if payload is None:
         inner = part.get("content")
-        return text_of(inner) if isinstance(inner, (str, list)) else _mark(_word(kind) or "object", part)
+        return (
+            text_of(inner)
+            if isinstance(inner, (str, list))
+            else _mark(_word(kind) or "object", part)
+        )
     return _mark(_word(kind) or "file", payload)
 
 
 def _mark(kind: str, payload: object) -> str:
-    """A picture or file by what it is: its bytes would swamp the log, and its fingerprint still tells it from any other."""
+    """A picture or file by what it is.
+
+    Its bytes would swamp the log, and its fingerprint still tells it from any other.
+    """
     while isinstance(payload, dict):
         named = payload.get("media_type") or payload.get("mime_type") or payload.get("format")
         kind = _word(named) or kind
@@ -317,7 +391,11 @@ def _mark(kind: str, payload: object) -> str:
         if inner is None:
             break
         payload = inner
-    if isinstance(payload, str) and payload.startswith(("http://", "https://")) and len(payload) < 2_000:
+    if (
+        isinstance(payload, str)
+        and payload.startswith(("http://", "https://"))
+        and len(payload) < 2_000
+    ):
         return f"[{kind.replace(' ', '_')}: {payload}]"
     if isinstance(payload, str) and payload.startswith("data:"):
         kind = payload[5:].partition(",")[0].partition(";")[0] or kind
@@ -331,7 +409,11 @@ def _payload_bytes(payload: object) -> bytes:
     head, comma, body = payload.partition(",")
     try:
         if comma and head.startswith("data:"):
-            return b64decode(body, validate=True) if head.endswith(";base64") else unquote_to_bytes(body)
+            return (
+                b64decode(body, validate=True)
+                if head.endswith(";base64")
+                else unquote_to_bytes(body)
+            )
         return b64decode(payload, validate=True)
     except (BadBase64, ValueError):
         return clean(payload).encode()
@@ -347,12 +429,17 @@ def _dump(value: object) -> str:
 def _shown(value: object, show: Callable[[object], str]) -> str:
     try:
         return show(value)
-    except Exception:  # nested too deep, a number of too many digits, or not ours at all: one value must not cost the turn it stands in
+    # nested too deep, a number of too many digits, or not ours at all: one value must not cost the
+    # turn it stands in
+    except Exception:
         return f"({type(value).__name__} that cannot be shown)"
 
 
 def _word(value: object) -> str:
-    """A name or number of the host's, as it comes back from the log: half a character in it would make each list bring it anew."""
+    """A name or number of the host's, as it comes back from the log.
+
+    Half a character in it would make each list bring it anew.
+    """
     if isinstance(value, str):
         return clean(value)
     return _shown(value, str) if isinstance(value, int) and not isinstance(value, bool) else ""
@@ -360,7 +447,11 @@ def _word(value: object) -> str:
 
 def _stamp(value: object) -> float:
     try:
-        stamp = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else 0.0
+        stamp = (
+            float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else 0.0
+        )
     except OverflowError:
         return 0.0
-    return stamp if isfinite(stamp) else 0.0  # what is not a number has no place among dates, before or after
+    return (
+        stamp if isfinite(stamp) else 0.0
+    )  # what is not a number has no place among dates, before or after

@@ -1,7 +1,8 @@
-"""What the log already holds of a session and its branches, in the form in which a host's list can show it again.
+"""What the log already holds of a session and its branches, in the form in which a host's list can
+show it again.
 
-Pure bookkeeping, filled from the log piece by piece and never from what was merely planned. Which records one session can see is
-decided here; whether a list shows them is ``alignment``'s to say.
+Pure bookkeeping, filled from the log piece by piece and never from what was merely planned. Which
+records one session can see is decided here; whether a list shows them is ``alignment``'s to say.
 """
 
 from __future__ import annotations
@@ -32,10 +33,14 @@ _SHOWABLE: Final = ("user", "talk", "tool", "echo")
 
 @dataclass(slots=True)
 class Record:
-    """A logged message. ``shown``: a list of the host has shown it; ``size``: characters of its text without outer space.
+    """A logged message.
 
-    ``text``: only of one that was not shown when it was logged. ``date``: of those, and of the user's that have no host's id.
-    ``redacted``: its words are gone, and no list has shown yet by which it goes there.
+    ``shown``: a list of the host has shown it; ``size``: characters of its text without outer
+    space.
+
+    ``text``: only of one that was not shown when it was logged. ``date``: of those, and of the
+    user's that have no host's id. ``redacted``: its words are gone, and no list has shown yet by
+    which it goes there.
     """
 
     id: int
@@ -56,7 +61,10 @@ class Record:
 
     @classmethod
     def of(cls, message: Message) -> Record | None:
-        """The record of a message; None for one that no list can show: a note, or a report that came by a way of its own."""
+        """The record of a message.
+
+        None for one that no list can show: a note, or a report that came by a way of its own.
+        """
         told = message.kind in ("work", "echo") and bool(message.turn) and message.tool != ASIDE
         said = message.kind == "user" or told
         if not said and message.kind not in _SHOWABLE:
@@ -83,7 +91,10 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """A session that began as a copy of another: what the parent logged before ``at``, and the open turns that went along, are its own."""
+    """A session that began as a copy of another.
+
+    What the parent logged before ``at``, and the open turns that went along, are its own.
+    """
 
     child: str
     parent: str
@@ -92,10 +103,16 @@ class Fork:
 
 
 class _View:
-    """What one session's lists can show of a family: the session itself, and of its ancestors what there was when it began."""
+    """What one session's lists can show of a family.
+
+    The session itself, and of its ancestors what there was when it began.
+    """
 
     def __init__(self, limits: dict[str, int], turns: set[str]) -> None:
-        """``limits``: how far it sees into each session (-1: all of it). ``turns``: open turns that came along from an ancestor."""
+        """``limits``: how far it sees into each session (-1: all of it).
+
+        ``turns``: open turns that came along from an ancestor.
+        """
         self.limits = limits
         self.turns = turns
         self.shown: list[Record] = []
@@ -107,7 +124,11 @@ class _View:
         if record.said and not record.steer:
             came_along = bool(record.turn) and record.turn in self.turns
             (self._along.add if came_along else self._along.discard)(record.session)
-        if limit is None or not (limit < 0 or record.id < limit or record.session in self._along) or record.steer:
+        if (
+            limit is None
+            or not (limit < 0 or record.id < limit or record.session in self._along)
+            or record.steer
+        ):
             return
         if record.shown:
             self.shown.append(record)
@@ -118,8 +139,8 @@ class _View:
 class Known:
     """The records of one family of sessions, in log order.
 
-    ``steers``: how many messages in the middle of a turn have a key. ``calls``: keys of all calls. ``redacted``: those that no list has
-    shown since their words are gone.
+    ``steers``: how many messages in the middle of a turn have a key. ``calls``: keys of all calls.
+    ``redacted``: those that no list has shown since their words are gone.
     """
 
     def __init__(self) -> None:
@@ -164,7 +185,9 @@ class Known:
         return Record.of(message)
 
     def bind(self, id_: int | None, uid: str, turn: str) -> None:
-        """A message got the host's id or was shown after all (``id_``), or an open turn was settled by it (``turn``)."""
+        """A message got the host's id or was shown after all (``id_``), or an open turn was settled
+        by it (``turn``).
+        """
         record = self._by_id.get(id_) if id_ is not None else None
         if turn:
             self.settled.add(turn)
@@ -197,17 +220,25 @@ class Known:
             self._views.clear()
 
     def gained(self, session: str, key: str, *, unseen_by: str) -> bool:
-        """Whether a session has a message of a key, and only one, that one which began as its copy does not see."""
+        """Whether a session has a message of a key, and only one, that one which began as its copy
+        does not see.
+        """
         seen = {record.id for record in self.shown(unseen_by) if record.key == key}
         here = [r.id for r in self.records if r.session == session and r.key == key]
         return len(here) == 1 and here[0] not in seen
 
     def unshown(self, session: str) -> list[Record]:
-        """Records of turns no list has shown yet that this session's lists may show. Not to be changed."""
+        """Records of turns no list has shown yet that this session's lists may show.
+
+        Not to be changed.
+        """
         return self._view(session).unshown
 
     def shown(self, session: str) -> list[Record]:
-        """What this session's lists have shown, in order. The result is kept and grows: it is not to be changed."""
+        """What this session's lists have shown, in order.
+
+        The result is kept and grows: it is not to be changed.
+        """
         return self._view(session).shown
 
     def last_said(self, session: str) -> int:
@@ -230,7 +261,10 @@ class Known:
         return self._retracted.get(session, -1)
 
     def last_turn(self, session: str, before: int | None = None) -> str:
-        """The turn a session has shown last (before a message); what it brought may be shown yet."""
+        """The turn a session has shown last (before a message).
+
+        What it brought may be shown yet.
+        """
         shown = reversed(self.shown(session))
         said = (r for r in shown if r.said and (before is None or r.id < before))
         return next((record.turn for record in said), "")
@@ -250,7 +284,10 @@ class Known:
         return view
 
     def _lineage(self, session: str) -> tuple[dict[str, int], set[str]]:
-        """How far into each ancestor a session sees (-1: all of it), and which turns came along when it began."""
+        """How far into each ancestor a session sees (-1.
+
+        All of it), and which turns came along when it began.
+        """
         limits: dict[str, int] = {session: -1}
         turns: set[str] = set()
         while fork := self._forks.get(session):

@@ -1,6 +1,9 @@
-"""What is new in the list of a host that gives its messages ids: what has an unknown id, and what a known message has gained.
+"""What is new in the list of a host that gives its messages ids.
 
-Pure. Texts are compared only where an id does not decide it: a host may mask them anew with every list. Called by ``transcript``.
+What has an unknown id, and what a known message has gained.
+
+Pure. Texts are compared only where an id does not decide it: a host may mask them anew with every
+list. Called by ``transcript``.
 """
 
 from __future__ import annotations
@@ -30,18 +33,28 @@ _CLOCK_S: Final = 1
 
 def fresh_named(case: Case) -> list[New]:
     """The new part of a list, in order."""
-    case.running = case.running if case.turn.sure else None  # another list may show it among others, or not at all
+    case.running = (
+        case.running if case.turn.sure else None
+    )  # another list may show it among others, or not at all
     seen: list[New] = []
     unknown: list[Item] = []
     for item in case.items:
         if item.held or item.kind == "gap" or item.again:
             continue
-        records = [r for name in (item.uid, *item.absorbed) if name for r in case.known.by_uid.get(name, ())]
+        records = [
+            r
+            for name in (item.uid, *item.absorbed)
+            if name
+            for r in case.known.by_uid.get(name, ())
+        ]
         if records:
             case.plan.reached = max(case.plan.reached, *(record.id for record in records))
             bound = len(case.plan.binds)
-            # Of one that is redacted, what is gone from the log would be taken for what the message has gained.
-            gained = [] if any(record.redacted for record in records) else _gained(case, item, records)
+            # Of one that is redacted, what is gone from the log would be taken for what the message
+            # has gained.
+            gained = (
+                [] if any(record.redacted for record in records) else _gained(case, item, records)
+            )
             told = not item.said or item.canon == joined(*(record.canon for record in records))
             item.held = told and not gained and len(case.plan.binds) == bound
             seen += gained
@@ -59,7 +72,9 @@ def fresh_named(case: Case) -> list[New]:
 
 
 def _place(case: Case, seen: list[New], matched: dict[int, Record]) -> None:
-    """Say of what the agent did where it belongs: a broken turn's deeds to the session of that turn.
+    """Say of what the agent did where it belongs.
+
+    A broken turn's deeds to the session of that turn.
 
     A list of a copy may be the first to show them. ``matched``: what else is known, by item.
     """
@@ -79,7 +94,9 @@ def _place(case: Case, seen: list[New], matched: dict[int, Record]) -> None:
         elif new is not None and new.unit is None:
             same = before is not None and bool(item.uid) and before.uid == item.uid
             if after == "talk" and not same:
-                here = ""  # after an answer, the next turn is one of the host's own, in this session
+                here = (
+                    ""  # after an answer, the next turn is one of the host's own, in this session
+                )
             new.session, after = here, item.kind
         elif new is not None:
             here = ""
@@ -103,7 +120,9 @@ def _nameless(case: Case) -> list[Record]:
 
 
 def _may_be_shown(record: Record, unknown: list[Item]) -> bool:
-    """Whether one of the messages with unknown ids is old enough to be one that was logged without an id."""
+    """Whether one of the messages with unknown ids is old enough to be one that was logged without
+    an id.
+    """
     logged = seconds(record.date)
     return not logged or any(item.stamp <= logged + _CLOCK_S for item in unknown if item.said)
 
@@ -145,15 +164,21 @@ def _gained_words(
 
 
 def _is_edited(item: Item, records: list[Record]) -> bool:
-    """Whether a message has other words than were logged of it: its user has put new ones in their place.
+    """Whether a message has other words than were logged of it.
 
-    Not where one text may be the other, masked, shortened or joined: hosts do all that by themselves.
+    Its user has put new ones in their place.
+
+    Not where one text may be the other, masked, shortened or joined: hosts do all that by
+    themselves.
     """
     words = [record.canon for record in records if record.said and not record.redacted]
     if not item.canon or not words:
         return False
     return not any(
-        one == item.canon or one in item.canon or item.canon[:_SAME_START] in one or alike(one, item.canon)
+        one == item.canon
+        or one in item.canon
+        or item.canon[:_SAME_START] in one
+        or alike(one, item.canon)
         for one in words
     )
 
@@ -161,7 +186,11 @@ def _is_edited(item: Item, records: list[Record]) -> bool:
 def _without_early(case: Case, rest: str, names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
     """Take off what a message has gained that was logged before the host had named it."""
     for record in case.known.shown(case.turn.session) if rest and names else ():
-        after = without_start(rest, record.canon) if record.said and not record.uid and record.canon else None
+        after = (
+            without_start(rest, record.canon)
+            if record.said and not record.uid and record.canon
+            else None
+        )
         if after is None and record.said and not record.uid and alike(rest, record.canon):
             after = ""
         if after is not None:
@@ -192,7 +221,8 @@ def _without_nameless(
     if pairs:
         case.plan.reached = max(case.plan.reached, nameless[max(pairs.values())].id)
     matched |= {id(flow[at]): nameless[here] for at, here in pairs.items()}
-    # A host that has just begun to name its messages: its whole list is unknown, and old none the less.
+    # A host that has just begun to name its messages: its whole list is unknown, and old none the
+    # less.
     all_old = len(unknown) == sum(1 for item in case.items if item.kind != "gap")
     gone = {id(item) for at, item in enumerate(flow) if at in pairs or (all_old and at < match.old)}
     for at, here in pairs.items():
@@ -201,11 +231,17 @@ def _without_nameless(
     gained = {id(flow[at]): rest for at, (_, rest) in masked.items() if rest}
     if match.rest and match.old:
         gained[id(flow[match.old - 1])] = match.rest
-    return [_what_is_left(new, gone, gained) for new in seen if id(new.item) not in gone or id(new.item) in gained]
+    return [
+        _what_is_left(new, gone, gained)
+        for new in seen
+        if id(new.item) not in gone or id(new.item) in gained
+    ]
 
 
 def _names_of(item: Item, records: Sequence[Record], here: int) -> list[Bind]:
-    """The ids by which an item is known from now on. A joined one has its messages' ids, the last message's last.
+    """The ids by which an item is known from now on.
+
+    A joined one has its messages' ids, the last message's last.
 
     Without them all a later list, which shows the messages apart, would bring them as new.
     """
@@ -218,7 +254,9 @@ def _names_of(item: Item, records: Sequence[Record], here: int) -> list[Bind]:
 
 
 def _known_steers(case: Case, unknown: list[Item]) -> set[int]:
-    """Which items are messages into a running turn that are logged, without an id or before a copy."""
+    """Which items are messages into a running turn that are logged, without an id or before
+    a copy.
+    """
     session = case.turn.session
     elsewhere = case.turn.elsewhere
     steers = (record for record in case.known.records if record.steer)
@@ -235,11 +273,18 @@ def _known_steers(case: Case, unknown: list[Item]) -> set[int]:
 
 
 def _before_running(case: Case, flow: list[Item]) -> list[Item]:
-    """The items without the running turn's message and what follows it: that one is not logged, so it is none of those that are."""
+    """The items without the running turn's message and what follows it.
+
+    That one is not logged, so it is none of those that are.
+    """
     if case.running is None:
         return flow
     at = next((k for k in range(len(flow) - 1, -1, -1) if flow[k].said), None)
-    if at is not None and case.is_last_said(flow[at]) and _is_one(flow[at].canon, case.running.canon):
+    if (
+        at is not None
+        and case.is_last_said(flow[at])
+        and _is_one(flow[at].canon, case.running.canon)
+    ):
         return flow[:at]
     return flow
 
@@ -251,12 +296,19 @@ def _what_is_left(new: New, gone: set[int], gained: dict[int, str]) -> New:
 
 
 def _is_one(text: str, other: str) -> bool:
-    """Whether two texts may be one that is masked in two ways; a joined one is no single one, however it is masked."""
+    """Whether two texts may be one that is masked in two ways.
+
+    A joined one is no single one, however it is masked.
+    """
     return text.count("\n\n") == other.count("\n\n") and alike(text, other)
 
 
-def _masked_pairs(flow: Sequence[Item], records: Sequence[Record], match: Match) -> dict[int, tuple[int, str]]:
-    """Messages of the user that only their place pairs, as their texts may be one text masked in two ways; with what they have gained."""
+def _masked_pairs(
+    flow: Sequence[Item], records: Sequence[Record], match: Match
+) -> dict[int, tuple[int, str]]:
+    """Messages of the user that only their place pairs, as their texts may be one text masked in
+    two ways; with what they have gained.
+    """
     taken = dict(match.pairs)
     found: dict[int, tuple[int, str]] = {}
     for at, item in enumerate(flow):
@@ -267,14 +319,19 @@ def _masked_pairs(flow: Sequence[Item], records: Sequence[Record], match: Match)
         above = min((here for k, here in taken.items() if k > at), default=len(records))
         for here in range(below + 1, above):
             rest = _rest_of(item.canon, records[here].canon, masked=True)
-            if records[here].said and alike(without_end(item.canon, rest) or item.canon, records[here].canon):
+            if records[here].said and alike(
+                without_end(item.canon, rest) or item.canon, records[here].canon
+            ):
                 found[at] = (here, rest)
                 break
     return found
 
 
 def _rest_of(whole: str, known: str, *, masked: bool) -> str:
-    """What a message has gained beyond what is logged of it; by the number of paragraphs where its text may be masked differently."""
+    """What a message has gained beyond what is logged of it.
+
+    By the number of paragraphs where its text may be masked differently.
+    """
     rest = without_start(whole, known)
     if rest is None and masked:
         parts = whole.split("\n\n")

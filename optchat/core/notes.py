@@ -1,10 +1,11 @@
 """The JSON lines of ``capture/``: what was noted about a session besides its messages. Pure.
 
-One line is ``{"type":…,"session":…, …, "crc":…}``; ``crc`` is the CRC-32 of the line without it. Types: ``draft`` (a turn began),
-``bind`` (a logged message got a host's id, or is what an open turn became), ``settled`` (a turn that leaves no message), ``from``
-(a session went on from another), ``gap`` (the host summed up its list), ``stands`` (what is in front
-of the model), ``batch`` (entries that could not be logged in time). Older versions wrote ``shown``
-and ``added`` in place of ``stands``.
+One line is ``{"type":…,"session":…, …, "crc":…}``; ``crc`` is the CRC-32 of the line without it.
+Types: ``draft`` (a turn began), ``bind`` (a logged message got a host's id, or is what an open turn
+became), ``settled`` (a turn that leaves no message), ``from`` (a session went on from another),
+``gap`` (the host summed up its list), ``stands`` (what is in front of the model), ``batch``
+(entries that could not be logged in time). Older versions wrote ``shown`` and ``added`` in place of
+``stands``.
 """
 
 from __future__ import annotations
@@ -42,7 +43,11 @@ def decode_note(line: bytes) -> dict[str, Any]:
         note = orjson.loads(line)
     except orjson.JSONDecodeError as error:
         raise BadLineError("is not JSON") from error
-    if not isinstance(note, dict) or not isinstance(note.get("type"), str) or not isinstance(note.get("session"), str):
+    if (
+        not isinstance(note, dict)
+        or not isinstance(note.get("type"), str)
+        or not isinstance(note.get("session"), str)
+    ):
         raise BadLineError("is no note: it needs type and session")
     if note.pop("crc", None) != crc32(orjson.dumps(note)):
         raise BadLineError("the checksum does not match")

@@ -1,8 +1,11 @@
-"""What is wrong with a line that can be read: facts its checksum does not cover, as far as their form shows it. Pure.
+"""What is wrong with a line that can be read.
 
-The checksum covers number, kind and text. Size, date, session and the like stand beside it: of these a damaged byte shows where it
-makes a number that does not fit, a date that is none, a value of another type or a key nobody knows, and else not at all. Lines that
-have no checksum are another writer's, and may be as they like. Called by ``storage/check.py``.
+Facts its checksum does not cover, as far as their form shows it. Pure.
+
+The checksum covers number, kind and text. Size, date, session and the like stand beside it: of
+these a damaged byte shows where it makes a number that does not fit, a date that is none, a value
+of another type or a key nobody knows, and else not at all. Lines that have no checksum are another
+writer's, and may be as they like. Called by ``storage/check.py``.
 """
 
 from __future__ import annotations
@@ -25,22 +28,33 @@ _WORDS: Final = ("session", "uid", "turn", "call", "tool", "author", "platform")
 _MESSAGE_KEYS: Final = frozenset(("i", "kind", "text", "size", "date", "unshown", "crc", *_WORDS))
 _NODE_KEYS: Final = frozenset(("l", "i", "text", "size", "date", "by", "spare", "crc"))
 _OURS: Final = ("size", "date", "session", "by", "crc")
-"""Keys a line of ours has. One that lacks such a key and has an unknown one instead had its name damaged."""
+"""Keys a line of ours has.
+
+One that lacks such a key and has an unknown one instead had its name damaged.
+"""
 
 _DATE: Final = re.compile(
-    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:Z|[+-]\d\d(?::?\d\d(?::?\d\d)?)?)?)?", re.ASCII
+    (
+        r"\d{4}-\d\d-\d\d(?:[T "
+        r"]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:Z|[+-]\d\d(?::?\d\d(?::?\d\d)?)?)?)?"
+    ),
+    re.ASCII,
 )
 _SHOWN_CHARS: Final = 40
 
 _ENDS: Final = re.compile(
-    rb'(?:[0-9]{4,10}|,"crc":.{1,30}|"spare":true)\}\Z|,"(?:crc":[0-9]{1,10}|spare":true)[^0-9,]\Z', re.DOTALL
+    rb'(?:[0-9]{4,10}|,"crc":.{1,30}|"spare":true)\}\Z|,"(?:crc":[0-9]{1,10}|spare":true)[^0-9,]\Z',
+    re.DOTALL,
 )
 """How every line of ours ends, also with one of its last bytes damaged."""
 _CONTROL: Final = re.compile(rb"[\x00-\x1f]")
 
 
 class Oddities(NamedTuple):
-    """``faults``: what must be damage. ``unknown``: keys of a later version or another writer. ``checked``: it has a checksum."""
+    """``faults``: what must be damage.
+
+    ``unknown``: keys of a later version or another writer. ``checked``: it has a checksum.
+    """
 
     faults: list[str]
     unknown: list[str]
@@ -54,7 +68,11 @@ def of_message(line: bytes, message: Message) -> Oddities:
     """What is odd about a line that holds this message."""
     crc = crc32(f"{message.id}|{message.kind}|{message.text}".encode())
     raw = _load(line)
-    return _NONE if raw is None else _judged(raw, _MESSAGE_KEYS, message_size(message.kind, message.text), crc)
+    return (
+        _NONE
+        if raw is None
+        else _judged(raw, _MESSAGE_KEYS, message_size(message.kind, message.text), crc)
+    )
 
 
 def of_node(line: bytes, node: Node) -> Oddities:
@@ -76,13 +94,18 @@ def is_date(text: str) -> bool:
 
 
 def is_cut(line: bytes) -> bool:
-    """Whether a line that cannot be read looks like the beginning of a good one, as a crash leaves it, and not like one that was whole."""
+    """Whether a line that cannot be read looks like the beginning of a good one, as a crash leaves
+    it, and not like one that was whole.
+    """
     if not line.startswith(b"{") or _CONTROL.search(line) or _ENDS.search(line):
         return False
     depth, quoted, escaped = 0, False, False
     for sign in line:
         if quoted:
-            quoted, escaped = escaped or sign != 0x22, not escaped and sign == 0x5C  # a quote, a backslash
+            quoted, escaped = (
+                escaped or sign != 0x22,
+                not escaped and sign == 0x5C,
+            )  # a quote, a backslash
         elif sign == 0x22:
             quoted = True
         elif sign in b"{[":
@@ -100,7 +123,9 @@ def is_cut(line: bytes) -> bool:
 def _load(line: bytes) -> dict[str, Any] | None:
     try:
         raw = orjson.loads(line)
-    except orjson.JSONDecodeError:  # half a character as an escape: another writer's, who is free in all this
+    except (
+        orjson.JSONDecodeError
+    ):  # half a character as an escape: another writer's, who is free in all this
         return None
     return raw if isinstance(raw, dict) else None
 
@@ -124,8 +149,16 @@ def _misfits(raw: dict[str, Any], size: int) -> list[str]:
     date = raw.get("date", "")
     if not isinstance(date, str) or (date and not is_date(date)):
         faults.append(f"its date is none: {_shown(date)}")
-    faults += [f"its {name} is no text: {_shown(raw[name])}" for name in _WORDS if not isinstance(raw.get(name, ""), str)]
-    faults += [f"its {name} is {_shown(raw[name])}" for name in ("unshown", "spare") if raw.get(name, True) is not True]
+    faults += [
+        f"its {name} is no text: {_shown(raw[name])}"
+        for name in _WORDS
+        if not isinstance(raw.get(name, ""), str)
+    ]
+    faults += [
+        f"its {name} is {_shown(raw[name])}"
+        for name in ("unshown", "spare")
+        if raw.get(name, True) is not True
+    ]
     if "by" in raw and raw["by"] not in BUILDERS:
         faults.append(f"it was built by {_shown(raw['by'])}, which is nobody")
     return faults

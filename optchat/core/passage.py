@@ -1,7 +1,7 @@
 """The part of a long message that a question is about. Pure.
 
-Cut at the ends of lines or sentences, word for word in between, with … where something was left out: whoever reads it must see that
-there is more. Called by ``recall/focus.py``.
+Cut at the ends of lines or sentences, word for word in between, with … where something was left
+out: whoever reads it must see that there is more. Called by ``recall/focus.py``.
 """
 
 from __future__ import annotations
@@ -15,14 +15,20 @@ if TYPE_CHECKING:
 CUT: Final = "…"
 
 _LOOKED_AT: Final = 200_000
-"""Characters of a message in which the part is looked for; what is found later than that is left to zooming."""
+"""Characters of a message in which the part is looked for.
+
+What is found later than that is left to zooming.
+"""
 
 _MARKS_MAX: Final = 2_000
 _END: Final = re.compile(r"(?<=[.!?。！？])\s+|\s*\n\s*|(?<=[。！？])")
 
 
 def passage(text: str, worths: Mapping[str, float], limit: int) -> str:
-    """At most ``limit`` characters of the text: where the terms of most worth stand closest together, or its beginning."""
+    """At most ``limit`` characters of the text.
+
+    Where the terms of most worth stand closest together, or its beginning.
+    """
     if len(text) <= limit:
         return text
     room = limit - 2 * len(CUT)
@@ -33,11 +39,19 @@ def passage(text: str, worths: Mapping[str, float], limit: int) -> str:
 
 
 def _marks(text: str, worths: Mapping[str, float]) -> list[tuple[int, int, str]]:
-    """Where terms begin and end. Stems are looked for as beginnings of words, everything as it is written."""
+    """Where terms begin and end.
+
+    Stems are looked for as beginnings of words, everything as it is written.
+    """
     terms = sorted((term for term in worths if not term.startswith("@")), key=len, reverse=True)
     if not terms:
         return []
-    pattern = re.compile("|".join(rf"(?<!\w){re.escape(term)}" if term.isascii() else re.escape(term) for term in terms), re.IGNORECASE)
+    pattern = re.compile(
+        "|".join(
+            rf"(?<!\w){re.escape(term)}" if term.isascii() else re.escape(term) for term in terms
+        ),
+        re.IGNORECASE,
+    )
     marks = []
     for match in pattern.finditer(text):
         marks.append((match.start(), match.end(), match[0].lower()))
@@ -47,7 +61,10 @@ def _marks(text: str, worths: Mapping[str, float]) -> list[tuple[int, int, str]]
 
 
 def _densest(marks: list[tuple[int, int, str]], room: int) -> tuple[int, int]:
-    """From where to where the most different terms stand within two thirds of the room; of equals the first."""
+    """From where to where the most different terms stand within two thirds of the room.
+
+    Of equals the first.
+    """
     best, found, oldest = 0, (0, 0), 0
     within: dict[str, int] = {}
     for _, end, term in marks:
@@ -64,7 +81,9 @@ def _densest(marks: list[tuple[int, int, str]], room: int) -> tuple[int, int]:
 
 
 def _start(text: str, first: int, earliest: int, wanted: int) -> int:
-    """The first beginning of a line or sentence from ``wanted`` on, else of a word, at most ``first``."""
+    """The first beginning of a line or sentence from ``wanted`` on, else of a word, at most
+    ``first``.
+    """
     start = max(earliest, wanted)
     if start == 0:
         return 0

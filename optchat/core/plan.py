@@ -1,7 +1,7 @@
 """What is known when a host shows a list, and the plan that comes of it.
 
-Data, and the few ways in which it is made. ``transcript`` makes the plan, with ``named``, ``unnamed`` and ``turns``; ``capture``
-writes it down.
+Data, and the few ways in which it is made. ``transcript`` makes the plan, with ``named``,
+``unnamed`` and ``turns``; ``capture`` writes it down.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ EARLY: Final = "early-"
 
 @dataclass(frozen=True, slots=True)
 class Footing:
-    """An item and the record it is, by index and as such: all before them was compared, so that the next list need not be again."""
+    """An item and the record it is, by index and as such.
+
+    All before them was compared, so that the next list need not be again.
+    """
 
     at: int
     item: Item
@@ -39,13 +42,15 @@ class Footing:
 class Turn:
     """What the instance that was given a list knows of it.
 
-    ``running``: the token of the turn it began last. ``sure``: the list is that turn's own; ``likely``: it ends with that turn, as far
-    as its words agree. ``rewound``: the user has taken turns back since. ``spare``: a token for a message that was not announced yet.
-    ``waiting``: the turns no list of their own has come for. ``seen_to``: the last message that the
-    agent's lists have shown so far. ``elsewhere``: its ids may be those of a copy, shown or logged under another session's name.
-    ``placed``: turns by the items that are their messages, by identity: the list each began with told its place.
-    ``hosts_own``: the list is of a turn that the host opened by itself; ``since``: the first item that turn has brought; ``began``:
-    when it began, in seconds; ``unseen``: no list has shown any of it before.
+    ``running``: the token of the turn it began last. ``sure``: the list is that turn's own;
+    ``likely``: it ends with that turn, as far as its words agree. ``rewound``: the user has taken
+    turns back since. ``spare``: a token for a message that was not announced yet. ``waiting``: the
+    turns no list of their own has come for. ``seen_to``: the last message that the agent's lists
+    have shown so far. ``elsewhere``: its ids may be those of a copy, shown or logged under another
+    session's name. ``placed``: turns by the items that are their messages, by identity: the list
+    each began with told its place. ``hosts_own``: the list is of a turn that the host opened by
+    itself; ``since``: the first item that turn has brought; ``began``: when it began, in seconds;
+    ``unseen``: no list has shown any of it before.
     """
 
     session: str
@@ -69,7 +74,10 @@ class Turn:
 
 @dataclass(slots=True)
 class Addition:
-    """An entry to log; ``stamp`` is the host's time in seconds, where the entry has no date of its own."""
+    """An entry to log.
+
+    ``stamp`` is the host's time in seconds, where the entry has no date of its own.
+    """
 
     entry: Entry
     stamp: float = 0.0
@@ -86,12 +94,15 @@ class Bind:
 
 @dataclass(slots=True)
 class Plan:
-    """What to write. ``early``: the last entry is a message whose turn is not announced yet. ``gap``: the summary now in the list.
+    """What to write.
 
-    ``firm``: nothing in the list speaks against its being the running turn's. ``reached``: the
-    last logged message that the list was found to show, -1 for none. ``settled``: open turns and
-    entries that need none of their own. ``retraction``: a note that the turn's message stands in the
-    place of earlier ones.
+    ``early``: the last entry is a message whose turn is not announced yet. ``gap``: the summary now
+    in the list.
+
+    ``firm``: nothing in the list speaks against its being the running turn's. ``reached``: the last
+    logged message that the list was found to show, -1 for none. ``settled``: open turns and entries
+    that need none of their own. ``retraction``: a note that the turn's message stands in the place
+    of earlier ones.
     """
 
     firm: bool = True
@@ -127,7 +138,9 @@ class Plan:
 
 @dataclass(slots=True)
 class New:
-    """An item that is not in the log, or what it has gained: in the user's role, ``unit``; of the agent, ``text``.
+    """An item that is not in the log, or what it has gained.
+
+    In the user's role, ``unit``; of the agent, ``text``.
 
     ``session``: where it was said, if that is known by what stands before it. ``edited``: it has
     other words in the place of a logged message. ``missing``: it stands among what is logged.
@@ -145,7 +158,17 @@ class New:
     def whole(cls, item: Item, *, named: bool = False) -> New:
         """All of an item."""
         said = item.said and not item.steer
-        unit = Unit(item.canon, parts=item.parts, masked=named, worded=is_worded(item, named=named), stamp=item.stamp) if said else None
+        unit = (
+            Unit(
+                item.canon,
+                parts=item.parts,
+                masked=named,
+                worded=is_worded(item, named=named),
+                stamp=item.stamp,
+            )
+            if said
+            else None
+        )
         return cls(item, names=(item.uid, *item.absorbed) if item.uid else (), unit=unit)
 
     @classmethod
@@ -153,25 +176,36 @@ class New:
         """What an item has gained since it was logged."""
         names = item.absorbed or (item.uid,)
         if item.said:
-            return cls(item, names=names, unit=Unit(rest, masked=named, worded=is_worded(item, named=named)))
+            return cls(
+                item,
+                names=names,
+                unit=Unit(rest, masked=named, worded=is_worded(item, named=named)),
+            )
         return cls(item, text=rest, names=names)
 
 
 class Case:
     """One list, while a plan is being made of it.
 
-    ``own``: the running turn's message, if it is logged; ``running``: that turn, while its message is not. ``session``: where what the
-    agent says and does at the beginning of the new part belongs. ``tail``: the user's logged messages after those of the list.
-    ``before``: the logged message right before the running turn's own in the list, -1 where that is the first; None: not known.
+    ``own``: the running turn's message, if it is logged; ``running``: that turn, while its message
+    is not. ``session``: where what the agent says and does at the beginning of the new part
+    belongs. ``tail``: the user's logged messages after those of the list. ``before``: the logged
+    message right before the running turn's own in the list, -1 where that is the first; None: not
+    known.
     """
 
-    def __init__(self, items: Sequence[Item], known: Known, drafts: Sequence[Draft], turn: Turn) -> None:
+    def __init__(
+        self, items: Sequence[Item], known: Known, drafts: Sequence[Draft], turn: Turn
+    ) -> None:
         self.items = items
         self.known = known
         self.turn = turn
         self.plan = Plan()
         last = known.last_said(turn.session)
-        self.drafts = _merged([Draft.of(record, late=record.id < last) for record in known.unshown(turn.session)], drafts)
+        self.drafts = _merged(
+            [Draft.of(record, late=record.id < last) for record in known.unshown(turn.session)],
+            drafts,
+        )
         own = known.by_turn.get(turn.running) if turn.running else None
         self.own = own if own is not None and own.shown else None
         self.running = self.begun if self.own is None else None
@@ -186,7 +220,10 @@ class Case:
         return next((draft for draft in self.drafts if draft.token == self.turn.running), None)
 
     def first_open(self, flow: Sequence[Item]) -> int:
-        """Where in a list the first message stands that is known to be an open turn's: all from there on is new."""
+        """Where in a list the first message stands that is known to be an open turn's.
+
+        All from there on is new.
+        """
         tokens = {draft.token for draft in self.drafts if draft.record is None}
         if self.running is not None:
             tokens.discard(self.running.token)
@@ -202,7 +239,9 @@ class Case:
         """The turns that may be among the new messages of the list, but for the running one."""
         if self.running is None:
             return self.drafts if self.own is None else []
-        at = next((k for k, draft in enumerate(self.drafts) if draft is self.running), len(self.drafts))
+        at = next(
+            (k for k, draft in enumerate(self.drafts) if draft is self.running), len(self.drafts)
+        )
         return self.drafts[:at]
 
     def is_saved(self, item: Item) -> bool:
@@ -211,26 +250,38 @@ class Case:
         A host without ids dates a message only when it reloads it (host A 0.19, hermes_state.py
         ``_rows_to_conversation``); one with ids dates it at once, and names it when it saves it.
         """
-        nameless = not self.named and any(not other.said and other.kind != "gap" for other in self.items)
+        nameless = not self.named and any(
+            not other.said and other.kind != "gap" for other in self.items
+        )
         return item.saved or (bool(item.stamp) and nameless)
 
     def is_last_said(self, item: Item) -> bool:
         """Whether the user has said nothing after an item, but into a running turn."""
-        return item is next((other for other in reversed(self.items) if other.said and not other.steer), None)
+        return item is next(
+            (other for other in reversed(self.items) if other.said and not other.steer), None
+        )
 
 
 def _merged(logged: Sequence[Draft], drafts: Sequence[Draft]) -> list[Draft]:
-    """Turns by when they began: one can be written down before an older one whose instance lives. Open ones keep their order."""
+    """Turns by when they began: one can be written down before an older one whose instance lives.
+
+    Open ones keep their order.
+    """
     times, latest = [draft.time for draft in logged], 0.0
     for draft in drafts:
-        latest = max(latest, draft.time)  # a clock that was put back must not put a turn before those it came after
+        latest = max(
+            latest, draft.time
+        )  # a clock that was put back must not put a turn before those it came after
         times.append(latest)
     both = [*logged, *drafts]
     return [both[k] for k in sorted(range(len(both)), key=lambda k: times[k])]
 
 
 def is_worded(item: Item, *, named: bool) -> bool:
-    """Whether an item is no message that was announced without words: it is text, and did not come out of a database."""
+    """Whether an item is no message that was announced without words.
+
+    It is text, and did not come out of a database.
+    """
     return not (named or item.parts or item.stamp)
 
 
@@ -250,7 +301,10 @@ def is_blank(draft: Draft | None) -> bool:
 
 
 def unshown(draft: Draft, platform: str) -> Addition:
-    """The entry of a turn that no list has shown: the user said it, and the host may have lost it."""
+    """The entry of a turn that no list has shown.
+
+    The user said it, and the host may have lost it.
+    """
     entry = Entry(
         kind=draft.kind,
         text=draft.text or "",

@@ -1,8 +1,8 @@
 """Which messages answer a question best, out of the terms each of them holds. Pure.
 
-Two passes, because a log may be long: ``shortlist`` knows only which message holds which term and narrows everything down to a few
-hundred, ``rank`` has read those. Both lift the neighbours of a match: the answer often stands next to the words asked for. Called by
-``recall/focus.py``.
+Two passes, because a log may be long: ``shortlist`` knows only which message holds which term and
+narrows everything down to a few hundred, ``rank`` has read those. Both lift the neighbours of a
+match: the answer often stands next to the words asked for. Called by ``recall/focus.py``.
 """
 
 from __future__ import annotations
@@ -20,24 +20,39 @@ LIFT: Final = tuple(0.7**distance for distance in range(1, 6))
 
 K1: Final = 1.2
 B: Final = 0.5
-"""BM25's parameters (Robertson and others, TREC-3, 1994): how soon a term repeated counts no more, how far length counts against one."""
+"""BM25's parameters (Robertson and others, TREC-3, 1994).
+
+How soon a term repeated counts no more, how far length counts against one.
+"""
 
 LONGEST: Final = 4.0
-"""Length counts against a message up to so many times the mean: of one that is longer only a part is shown."""
+"""Length counts against a message up to so many times the mean.
+
+Of one that is longer only a part is shown.
+"""
 
 KIND_WORTH: Final = {"user": 1.1, "note": 1.1, "talk": 1.0, "work": 1.0, "tool": 0.9, "echo": 0.7}
-"""The user's own words before the agent's, tool output last: it repeats what others said and is the longest."""
+"""The user's own words before the agent's, tool output last.
+
+It repeats what others said and is the longest.
+"""
 
 _ANCHORS: Final = 200
 """So many of the messages that hold the most are looked at with their neighbours."""
 
 _ALIKE: Final = 60
-"""Of messages with one and the same score so many are listed: a text that was repeated a thousand times must not be all there is."""
+"""Of messages with one and the same score so many are listed.
+
+A text that was repeated a thousand times must not be all there is.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Clue:
-    """A term of the question: what it is worth in a message, and the messages known to hold it, newest first."""
+    """A term of the question.
+
+    What it is worth in a message, and the messages known to hold it, newest first.
+    """
 
     worth: float
     ids: Sequence[int]
@@ -45,7 +60,11 @@ class Clue:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A message that was read. ``counts``: how often it holds each term of the question. ``same``: equal for messages that repeat one."""
+    """A message that was read.
+
+    ``counts``: how often it holds each term of the question. ``same``: equal for messages that
+    repeat one.
+    """
 
     id: int
     kind: str
@@ -56,7 +75,10 @@ class Candidate:
 
 
 def shortlist(clues: Iterable[Clue], total: int, most: int) -> list[int]:
-    """The messages that may be worth reading, best first: those that hold much, and those close to them; of equals the newest first."""
+    """The messages that may be worth reading, best first.
+
+    Those that hold much, and those close to them; of equals the newest first.
+    """
     clues = list(clues)
     near: set[int] = set()
     for id_ in _anchors(clues):
@@ -72,8 +94,8 @@ def shortlist(clues: Iterable[Clue], total: int, most: int) -> list[int]:
 def _anchors(clues: Iterable[Clue]) -> list[int]:
     """The messages that hold the most, at most ``_ANCHORS``.
 
-    Most of a long list hold one term only, and those are told apart by nothing: the newest will do, and only what holds several
-    has to be added up.
+    Most of a long list hold one term only, and those are told apart by nothing: the newest will do,
+    and only what holds several has to be added up.
     """
     once: set[int] = set()
     several: set[int] = set()
@@ -85,7 +107,10 @@ def _anchors(clues: Iterable[Clue]) -> list[int]:
     for clue in by_worth:
         for id_ in several.intersection(clue.ids):
             held[id_] = held.get(id_, 0.0) + clue.worth
-        held.update((id_, clue.worth) for id_ in islice((id_ for id_ in clue.ids if id_ not in several), _ALIKE))
+        held.update(
+            (id_, clue.worth)
+            for id_ in islice((id_ for id_ in clue.ids if id_ not in several), _ALIKE)
+        )
     return _best(held, _ANCHORS)
 
 
@@ -100,11 +125,13 @@ def _best(score: Mapping[int, float], most: int) -> list[int]:
     return best[:most]
 
 
-def rank(candidates: Sequence[Candidate], worths: Mapping[str, float], mean_chars: float) -> dict[int, float]:
+def rank(
+    candidates: Sequence[Candidate], worths: Mapping[str, float], mean_chars: float
+) -> dict[int, float]:
     """What each message is worth, best first, repeats of one text once; of equals the newest first.
 
-    Term by term a message counts what it holds itself, or a share of what a close one of its session holds, whichever is more: the
-    same word next door is no second reason, another word is.
+    Term by term a message counts what it holds itself, or a share of what a close one of its
+    session holds, whichever is more: the same word next door is no second reason, another word is.
     """
     by_id = {candidate.id: candidate for candidate in candidates}
     sessions: dict[str, list[Candidate]] = {}
@@ -121,24 +148,34 @@ def rank(candidates: Sequence[Candidate], worths: Mapping[str, float], mean_char
 
 
 def strength(candidate: Candidate, worths: Mapping[str, float]) -> float:
-    """How sharply the question points at a message: what all of its terms that the message holds are worth together."""
+    """How sharply the question points at a message.
+
+    What all of its terms that the message holds are worth together.
+    """
     return sum(worths[term] for term in candidate.counts if term in worths)
 
 
 def singles_out(strength: float, total: int, *, most: int, one_in: int) -> bool:
-    """Whether a question of this strength points at no more than about ``most`` messages, and at no more than one in ``one_in``.
+    """Whether a question of this strength points at no more than about ``most`` messages, and at no
+    more than one in ``one_in``.
 
-    A strength is about the logarithm of how many messages each one it points at stands for, so that total / e^strength of them are
-    as good as the best by chance.
+    A strength is about the logarithm of how many messages each one it points at stands for, so that
+    total / e^strength of them are as good as the best by chance.
     """
     return strength >= math.log(max(one_in, total / most))
 
 
-def _scored(members: Sequence[Candidate], worths: Mapping[str, float], mean_chars: float) -> dict[int, float]:
+def _scored(
+    members: Sequence[Candidate], worths: Mapping[str, float], mean_chars: float
+) -> dict[int, float]:
     """What the messages of one session are worth, neighbours counted in."""
     score = {candidate.id: 0.0 for candidate in members}
     for term, worth in worths.items():
-        own = {candidate.id: worth * _weight(candidate, term, mean_chars) for candidate in members if term in candidate.counts}
+        own = {
+            candidate.id: worth * _weight(candidate, term, mean_chars)
+            for candidate in members
+            if term in candidate.counts
+        }
         for at, gain in _lifted(own).items():
             if at in score:
                 score[at] += gain

@@ -1,7 +1,9 @@
-"""One agent's message list, read again after every turn: what was read before is read anew only where it has changed.
+"""One agent's message list, read again after every turn.
 
-Pure. Remembers, by position, each message and the items it gave; what a message gives is ``hostlist``'s to say. Called by
-``capture/capture.py``.
+What was read before is read anew only where it has changed.
+
+Pure. Remembers, by position, each message and the items it gave; what a message gives is
+``hostlist``'s to say. Called by ``capture/capture.py``.
 """
 
 from __future__ import annotations
@@ -12,13 +14,17 @@ from typing import Any, Final
 from .hostlist import Item, host_words, read_message
 
 _TAIL: Final = 64
-"""Messages from the end among which a host's own row of a turn that has just begun is looked for."""
+"""Messages from the end among which a host's own row of a turn that has just begun is looked for.
+"""
 _LISTS = ("content", "tool_calls")
 """What of a message may be a list: some hosts append to the list a message already holds."""
 
 
 class Reader:
-    """Reads one agent's lists. An item stays the same object for as long as its message says the same."""
+    """Reads one agent's lists.
+
+    An item stays the same object for as long as its message says the same.
+    """
 
     def __init__(self) -> None:
         self.forget()
@@ -32,8 +38,13 @@ class Reader:
         self._given: list[Any] = []
 
     def read(self, given: object) -> list[Item]:
-        """The items of a whole list, in order. The result is the reader's own: it is good until the next call, and not to be changed."""
-        messages = list(given) if isinstance(given, (list, tuple)) else []  # a copy: a host's own list may grow while it is read
+        """The items of a whole list, in order.
+
+        The result is the reader's own: it is good until the next call, and not to be changed.
+        """
+        messages = (
+            list(given) if isinstance(given, (list, tuple)) else []
+        )  # a copy: a host's own list may grow while it is read
         self._given = messages
         changed = self._changed(messages)
         if changed == range(len(self._seen), len(messages)) and len(messages) >= len(self._seen):
@@ -47,7 +58,9 @@ class Reader:
                 self._parts[at] = items
         del self._parts[len(messages) :]
         self._seen = [_snapshot(message) for message in messages]
-        self._lists = [found for at, message in enumerate(messages) for found in _lists(at, message)]
+        self._lists = [
+            found for at, message in enumerate(messages) for found in _lists(at, message)
+        ]
         self._items = list(chain.from_iterable(self._parts))
         return self._items
 
@@ -70,7 +83,9 @@ class Reader:
         return next(chain.from_iterable(self._parts[at:]), None)
 
     def marked(self) -> set[str]:
-        """The words of the host's own rows at the end of the list that was read last, in canonical form."""
+        """The words of the host's own rows at the end of the list that was read last, in canonical
+        form.
+        """
         return {words for message in self._seen[-_TAIL:] if (words := host_words(message))}
 
     def _append(self, messages: list[Any]) -> None:
@@ -84,17 +99,26 @@ class Reader:
     def _changed(self, messages: list[Any]) -> range | list[int]:
         """Positions of messages that are new or do not say what they said.
 
-        A snapshot holds the very values of its message, so that comparing it with an unchanged one, or with a copy, costs next to
-        nothing; a list among the values may have been changed in place, and is compared part by part.
+        A snapshot holds the very values of its message, so that comparing it with an unchanged one,
+        or with a copy, costs next to nothing; a list among the values may have been changed in
+        place, and is compared part by part.
         """
         size = min(len(messages), len(self._seen))
         grown = range(size, len(messages))
         try:
-            altered = {at for at, name, parts in self._lists if at < size and not _holds(messages[at], name, parts)}
+            altered = {
+                at
+                for at, name, parts in self._lists
+                if at < size and not _holds(messages[at], name, parts)
+            }
             if not altered and messages[:size] == self._seen[:size]:
                 return grown
-            return [at for at in range(size) if at in altered or messages[at] != self._seen[at]] + list(grown)
-        except Exception:  # values of a host's own making may refuse to be compared: then all is read anew
+            return [
+                at for at in range(size) if at in altered or messages[at] != self._seen[at]
+            ] + list(grown)
+        except (
+            Exception
+        ):  # values of a host's own making may refuse to be compared: then all is read anew
             return range(len(messages))
 
 
@@ -105,7 +129,9 @@ def _snapshot(message: Any) -> Any:
 def _lists(at: int, message: Any) -> list[tuple[int, str, tuple[Any, ...]]]:
     if not isinstance(message, dict):
         return []
-    return [(at, name, tuple(message[name])) for name in _LISTS if isinstance(message.get(name), list)]
+    return [
+        (at, name, tuple(message[name])) for name in _LISTS if isinstance(message.get(name), list)
+    ]
 
 
 def _holds(message: Any, name: str, parts: tuple[Any, ...]) -> bool:

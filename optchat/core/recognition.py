@@ -1,8 +1,9 @@
 """Which items of a host's list are messages whose words were redacted in the log.
 
-Pure. The host still shows such a message with every list, and by its words it would be new: it would come into the log once more, with
-all that was taken out. So its place tells: it stands between the messages it was logged between. Once found, its record goes by what
-the list shows, in memory only. Called by ``transcript``.
+Pure. The host still shows such a message with every list, and by its words it would be new: it
+would come into the log once more, with all that was taken out. So its place tells: it stands
+between the messages it was logged between. Once found, its record goes by what the list shows, in
+memory only. Called by ``transcript``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
 
 def recognize(items: Sequence[Item], known: Known, session: str, begun: Sequence[str]) -> None:
-    """Let the redacted records of a session's family be known by what the list shows in their place.
+    """Let the redacted records of a session's family be known by what the list shows in their
+    place.
 
     ``begun``: what the open turns began with, in canonical form.
     """
@@ -29,7 +31,10 @@ def recognize(items: Sequence[Item], known: Known, session: str, begun: Sequence
     for record in [record for record in known.redacted if record.steer]:
         _recognize_steer(items, known, record)
     records = sorted([*known.shown(session), *known.unshown(session)], key=lambda record: record.id)
-    canons = {*begun, *(record.canon for record in records if record.said and not record.redacted)} - {""}
+    canons = {
+        *begun,
+        *(record.canon for record in records if record.said and not record.redacted),
+    } - {""}
     said = [item for item in items if item.kind != "gap" and not item.steer and not item.again]
     flow = [part for item in said for part in _parts(item, sorted(canons, key=len, reverse=True))]
     cut = any(item.kind == "gap" for item in items)
@@ -41,13 +46,20 @@ def recognize(items: Sequence[Item], known: Known, session: str, begun: Sequence
         if end > at:
             before = records[at - 1] if at else None
             after = records[end] if end < len(records) else None
-            for record, item in _paired(records[at:end], _between(flow, before, after, end - at, cut=cut)):
+            for record, item in _paired(
+                records[at:end], _between(flow, before, after, end - at, cut=cut)
+            ):
                 known.recognized(record, item)
         at = max(end, at + 1)
 
 
-def _between(flow: Sequence[Item], before: Record | None, after: Record | None, count: int, *, cut: bool) -> Sequence[Item]:
-    """The items that stand where ``count`` redacted records do, between two that are known; the latest such place that fits best."""
+def _between(
+    flow: Sequence[Item], before: Record | None, after: Record | None, count: int, *, cut: bool
+) -> Sequence[Item]:
+    """The items that stand where ``count`` redacted records do, between two that are known.
+
+    The latest such place that fits best.
+    """
     starts = [at + 1 for at, item in enumerate(flow) if before is not None and _is(item, before)]
     ends = [at for at, item in enumerate(flow) if after is not None and _is(item, after)]
     if before is None:
@@ -57,14 +69,20 @@ def _between(flow: Sequence[Item], before: Record | None, after: Record | None, 
     for start in reversed(starts):
         if start + count in ends:
             return flow[start : start + count]
-    if starts and ends and (wide := [(start, end) for end in ends for start in starts if start < end]):
+    if (
+        starts
+        and ends
+        and (wide := [(start, end) for end in ends for start in starts if start < end])
+    ):
         start, end = min(wide, key=lambda place: (place[1] - place[0], -place[1]))
         return flow[start:end]
     return flow[max(0, ends[-1] - count) : ends[-1]] if ends and not starts else ()
 
 
 def _parts(item: Item, canons: Sequence[str]) -> list[Item]:
-    """The messages a host has joined into one, as far as they are known by their words, and what is left between them."""
+    """The messages a host has joined into one, as far as they are known by their words, and what is
+    left between them.
+    """
     if not item.said or "\n\n" not in item.canon or item.canon in canons:
         return [item]
     first: list[str] = []
@@ -82,7 +100,11 @@ def _parts(item: Item, canons: Sequence[str]) -> list[Item]:
             rest, found = left, True
             break
     parts = [*first, *([rest] if rest else ()), *last]
-    return [replace(item, text=part, key=f"said|{part}", canon=part) for part in parts] if len(parts) > 1 else [item]
+    return (
+        [replace(item, text=part, key=f"said|{part}", canon=part) for part in parts]
+        if len(parts) > 1
+        else [item]
+    )
 
 
 def _is(item: Item, record: Record) -> bool:

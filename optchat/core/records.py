@@ -2,12 +2,14 @@
 
 One message is one line of ``main/``, one node one line of ``tree/``::
 
-    {"i":7,"kind":"user","text":"…","size":12,"date":"2026-05-01T09:00:00+02:00","session":"s1","crc":3735928559}
-    {"l":1,"i":3,"text":"…","size":40,"date":"…","by":"local","crc":…}
+{"i":7,"kind":"user","text":"…","size":12,"date":"2026-05-01T09:00:00+02:00","session":"s1",
+"crc":3735928559}
+{"l":1,"i":3,"text":"…","size":40,"date":"…","by":"local","crc":…}
 
-``size`` is bytes of UTF-8 (of ``kind: text`` for a message, of ``text`` for a node); it is written for other readers and never
-trusted. ``crc`` is the CRC-32 of ``i|kind|text`` (``l|i|text``); a line without one is accepted, because logs of other
-implementations of the design have none. Unknown keys are ignored. Does no input or output: ``storage/log.py`` does.
+``size`` is bytes of UTF-8 (of ``kind: text`` for a message, of ``text`` for a node); it is written
+for other readers and never trusted. ``crc`` is the CRC-32 of ``i|kind|text`` (``l|i|text``); a line
+without one is accepted, because logs of other implementations of the design have none. Unknown keys
+are ignored. Does no input or output: ``storage/log.py`` does.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from zlib import crc32
 import orjson
 
 KINDS: Final = ("user", "talk", "tool", "echo", "work", "note")
-"""The user's words, the agent's replies, a tool call, its result, a subagent's report, an imported or mirrored memory."""
+"""The user's words, the agent's replies, a tool call, its result, a subagent's report, an imported
+or mirrored memory.
+"""
 
 BUILDERS: Final = ("free", "local", "model", "fallback", "copy")
 """How a node's text came to be: a source short enough to stand for itself, the local summarizer, a
@@ -32,8 +36,9 @@ model, the local summarizer in place of a model that failed, or a remark in plac
 class Entry:
     """Something said, before it has a place in the log.
 
-    ``date`` is ISO 8601 with offset, or empty for "now". ``uid`` is the host's own id of the message, ``turn`` the token of the
-    draft it was first seen as, ``call`` the tool call's id, ``tool`` the tool's name. ``unshown``: the host never listed it.
+    ``date`` is ISO 8601 with offset, or empty for "now". ``uid`` is the host's own id of the
+    message, ``turn`` the token of the draft it was first seen as, ``call`` the tool call's id,
+    ``tool`` the tool's name. ``unshown``: the host never listed it.
     """
 
     kind: str
@@ -65,7 +70,8 @@ class Message(Entry):
 class Node:
     """One line of the tree: the summary of messages [index·2^level, (index+1)·2^level).
 
-    ``spare``: nothing in those messages is worth a model's words, so that merges of such lines are local by choice as well.
+    ``spare``: nothing in those messages is worth a model's words, so that merges of such lines are
+    local by choice as well.
     """
 
     level: int
@@ -79,8 +85,8 @@ class Node:
 class BadLineError(ValueError):
     """A line of a day file that holds no usable record; the text says what is wrong with it.
 
-    ``id`` is the message id the line claims, where one can still be read: such a message existed and is lost, so its id must
-    not be given to another.
+    ``id`` is the message id the line claims, where one can still be read: such a message existed
+    and is lost, so its id must not be given to another.
     """
 
     def __init__(self, reason: str, claimed_id: int | None = None) -> None:
@@ -88,13 +94,16 @@ class BadLineError(ValueError):
         self.id = claimed_id
 
 
-_OPTIONAL: Final = tuple(f.name for f in fields(Entry) if f.name not in ("kind", "text", "date", "session"))
+_OPTIONAL: Final = tuple(
+    f.name for f in fields(Entry) if f.name not in ("kind", "text", "date", "session")
+)
 
 
 def clean(text: str) -> str:
     """The text with lone surrogates as U+FFFD, and surrogate pairs as the character they mean.
 
-    A lone surrogate cannot be written as UTF-8: without this one half of an emoji loses the whole turn.
+    A lone surrogate cannot be written as UTF-8: without this one half of an emoji loses the whole
+    turn.
     """
     try:
         text.encode()
@@ -104,7 +113,11 @@ def clean(text: str) -> str:
 
 
 def message_size(kind: str, text: str) -> int:
-    """Bytes of ``kind: text`` in UTF-8, as they are written: a kind may be of any script, and a surrogate is cleaned first."""
+    """Bytes of ``kind.
+
+    Text`` in UTF-8, as they are written: a kind may be of any script, and a surrogate is cleaned
+    first.
+    """
     return len(clean(kind).encode()) + 2 + len(clean(text).encode())
 
 
@@ -153,11 +166,15 @@ def decode_message(line: bytes) -> Message:
     raw = _load(line)
     number, kind, text = raw.get("i"), raw.get("kind"), raw.get("text")
     if not _is_count(number) or not isinstance(kind, str) or not isinstance(text, str):
-        raise BadLineError("is no message: it needs i, kind and text", number if _is_count(number) else None)
+        raise BadLineError(
+            "is no message: it needs i, kind and text", number if _is_count(number) else None
+        )
     crc = raw.get("crc")
     if crc is not None and crc != crc32(f"{number}|{kind}|{text}".encode()):
         raise BadLineError(f"message {number}: the checksum does not match", number)
-    extra = {name: _text(raw.get(name)) for name in ("date", "session", *_OPTIONAL) if name != "unshown"}
+    extra = {
+        name: _text(raw.get(name)) for name in ("date", "session", *_OPTIONAL) if name != "unshown"
+    }
     return Message(id=number, kind=kind, text=text, unshown=bool(raw.get("unshown")), **extra)
 
 
@@ -170,7 +187,12 @@ def decode_node(line: bytes) -> Node:
     """
     raw = _load(line)
     level, index, text = raw.get("l"), raw.get("i"), raw.get("text")
-    if not _is_count(level) or not _is_count(index) or not isinstance(text, str) or level > MAX_LEVEL:
+    if (
+        not _is_count(level)
+        or not _is_count(index)
+        or not isinstance(text, str)
+        or level > MAX_LEVEL
+    ):
         raise BadLineError("is no node: it needs l, i and text")
     if (index + 1) << level > 1 << MAX_LEVEL:
         raise BadLineError(f"node {level},{index}: it lies beyond any log")
@@ -178,11 +200,16 @@ def decode_node(line: bytes) -> Node:
     if crc is not None and crc != crc32(f"{level}|{index}|{text}".encode()):
         raise BadLineError(f"node {level},{index}: the checksum does not match")
     by, date = _text(raw.get("by")) or "model", _text(raw.get("date"))
-    return Node(level=level, index=index, text=text, by=by, date=date, spare=raw.get("spare") is True)
+    return Node(
+        level=level, index=index, text=text, by=by, date=date, spare=raw.get("spare") is True
+    )
 
 
 MAX_LEVEL: Final = 48
-"""2^48 messages: far past any life, small enough that an address always fits SQLite's 64-bit integers."""
+"""2^48 messages.
+
+Far past any life, small enough that an address always fits SQLite's 64-bit integers.
+"""
 
 
 _HALF_ESCAPE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -201,13 +228,18 @@ def _load(line: bytes) -> dict[str, Any]:
 
 
 def _load_halves(line: bytes) -> Any:
-    """A line with half a character as an escape: JavaScript and Python write such lines, orjson refuses them whole."""
+    """A line with half a character as an escape.
+
+    JavaScript and Python write such lines, orjson refuses them whole.
+    """
     try:
         raw = json.loads(line.decode(), parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         raise BadLineError("is not JSON") from error
     if isinstance(raw, dict):
-        return {key: clean(value) if isinstance(value, str) else value for key, value in raw.items()}
+        return {
+            key: clean(value) if isinstance(value, str) else value for key, value in raw.items()
+        }
     return raw
 
 

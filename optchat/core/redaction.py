@@ -1,9 +1,10 @@
 """What a redacted message is on disk, and which lines of the day files hold words of it. Pure.
 
-A redacted line keeps its length in bytes, so that nothing after it moves: the words are replaced by ``[redacted]`` and the rest of the
-line is filled with spaces, which JSON does not mind. A line that has to go as a whole becomes nothing but spaces, and readers step
-over it. Called by ``storage/redaction.py``, which does the writing, and by all who read day files; capture asks ``is_redacted`` what a
-record may stand for.
+A redacted line keeps its length in bytes, so that nothing after it moves: the words are replaced by
+``[redacted]`` and the rest of the line is filled with spaces, which JSON does not mind. A line that
+has to go as a whole becomes nothing but spaces, and readers step over it. Called by
+``storage/redaction.py``, which does the writing, and by all who read day files; capture asks
+``is_redacted`` what a record may stand for.
 """
 
 from __future__ import annotations
@@ -47,10 +48,13 @@ def blank(line: bytes) -> bytes:
 
 
 def redacted_line(line: bytes, id_: int) -> bytes:
-    """The line of message ``id_`` without its words, in the same number of bytes: all else it says of itself stays.
+    """The line of message ``id_`` without its words, in the same number of bytes.
 
-    A text shorter than ``[redacted]`` leaves no room for it unless something goes: first the size, which nobody trusts, then the
-    checksum; at last the words are replaced by fewer. A damaged line becomes one that can be read, with what can still be told of it.
+    All else it says of itself stays.
+
+    A text shorter than ``[redacted]`` leaves no room for it unless something goes: first the size,
+    which nobody trusts, then the checksum; at last the words are replaced by fewer. A damaged line
+    becomes one that can be read, with what can still be told of it.
     """
     try:
         message = decode_message(line)
@@ -80,13 +84,21 @@ def _salvaged(line: bytes, id_: int) -> Message:
         name = str(orjson.loads(session[-1])) if session else ""
     except orjson.JSONDecodeError:
         name = ""
-    return Message(id=id_, kind=kind[1].decode() if kind else "note", text="", date=date[-1].decode() if date else "", session=name)
+    return Message(
+        id=id_,
+        kind=kind[1].decode() if kind else "note",
+        text="",
+        date=date[-1].decode() if date else "",
+        session=name,
+    )
 
 
 class Traces:
-    """Tells which lines hold words of one message, by what they say of themselves or, where they are damaged, by what they hold.
+    """Tells which lines hold words of one message, by what they say of themselves or, where they
+    are damaged, by what they hold.
 
-    ``text``: the message's; None where it cannot be read any more. ``words`` is it as lines hold it, ``core`` that without outer space.
+    ``text``: the message's; None where it cannot be read any more. ``words`` is it as lines hold
+    it, ``core`` that without outer space.
     """
 
     def __init__(self, id_: int, text: str | None) -> None:
@@ -96,7 +108,10 @@ class Traces:
         self._named = re.compile(rb'"i"\s*:\s*%d\b' % id_)
 
     def is_message(self, line: bytes) -> bool:
-        """Whether a line is, or was, one of this message: there may be several, and damaged ones."""
+        """Whether a line is, or was, one of this message.
+
+        There may be several, and damaged ones.
+        """
         if self._named.search(line):
             try:
                 return decode_message(line).id == self.id
@@ -105,7 +120,10 @@ class Traces:
         return self.is_remains(line)
 
     def is_line_above(self, line: bytes) -> bool:
-        """Whether a line of the tree sums up this message, alone or among others; one that is damaged as well."""
+        """Whether a line of the tree sums up this message, alone or among others.
+
+        One that is damaged as well.
+        """
         if line.startswith(b" "):
             return self.is_remains(line, decode_node)
         return is_line_of(line, lambda place: place.index == self.id >> place.level)
@@ -115,15 +133,20 @@ class Traces:
         return isinstance(text, str) and bool(text.strip()) and quoted(text.strip()) == self.core
 
     def is_remains(self, line: bytes, read: Callable[[bytes], object] = decode_message) -> bool:
-        """Whether a line that cannot be read holds the beginning of this message's words, or all of them.
+        """Whether a line that cannot be read holds the beginning of this message's words, or all of
+        them.
 
-        An append that was cut by a crash is said again, and may then have come to another number than the torn line still claims.
-        ``read`` is what raises ``BadLineError`` for such a line.
+        An append that was cut by a crash is said again, and may then have come to another number
+        than the torn line still claims. ``read`` is what raises ``BadLineError`` for such a line.
         """
         half = line.startswith(b" ")  # as nothing is written: a crash has cut its blanking
-        if not half and line.rstrip().endswith(b"}") and self.words[:8] not in line:  # cheap, and true of nearly every line
+        if (
+            not half and line.rstrip().endswith(b"}") and self.words[:8] not in line
+        ):  # cheap, and true of nearly every line
             return False
-        if not half and not any(part and self.words.startswith(part) for part in _TEXT.findall(line)):
+        if not half and not any(
+            part and self.words.startswith(part) for part in _TEXT.findall(line)
+        ):
             return False
         try:
             read(line)
@@ -154,4 +177,3 @@ def quoted(text: str) -> bytes:
 def places_of(id_: int) -> list[Place]:
     """The message's leaf and all that can ever stand above it."""
     return [Place(level, id_ >> level) for level in range(MAX_LEVEL + 1)]
-

@@ -1,8 +1,11 @@
-"""Stems of English words, so that *painted*, *paints* and *painting* are found by one another. Pure.
+"""Stems of English words, so that *painted*, *paints* and *painting* are found by one another.
 
-The suffix stripping of M. F. Porter, "An algorithm for suffix stripping" (Program 14/3, 1980), with the two changes of his later
-programs (``bli`` and ``logi`` in step 2), as SQLite's porter tokenizer has it. Before it, a short list of forms no suffix rule can
-join. Called by ``words.py``; knows nothing of texts.
+Pure.
+
+The suffix stripping of M. F. Porter, "An algorithm for suffix stripping" (Program 14/3, 1980), with
+the two changes of his later programs (``bli`` and ``logi`` in step 2), as SQLite's porter tokenizer
+has it. Before it, a short list of forms no suffix rule can join. Called by ``words.py``; knows
+nothing of texts.
 """
 
 from __future__ import annotations
@@ -11,19 +14,31 @@ from functools import lru_cache
 from typing import Final
 
 _IRREGULAR: Final = """
-be am is are was were been being; go goes went gone; have has had; do does did done; say said; get got gotten; make made; take took taken
-give gave given; come came; see saw seen; find found; think thought; tell told; begin began begun; write wrote written; win won
-lose lost; meet met; feel felt; keep kept; leave left; know knew known; grow grew grown; speak spoke spoken; sell sold; teach taught
-catch caught; bring brought; build built; send sent; spend spent; hold held; hear heard; stand stood; understand understood; sing sang sung
-swim swam swum; draw drew drawn; drive drove driven; eat ate eaten; fall fell fallen; fly flew flown; choose chose chosen
-break broke broken; wear wore worn; ride rode ridden; throw threw thrown; become became; lead led; pay paid; sleep slept; sit sat
-deal dealt; mean meant; fight fought; hide hid hidden; rise rose risen; shake shook shaken; show shown; steal stole stolen; strike struck
-wake woke woken; lend lent; feed fed; hang hung; dig dug; shoot shot; buy bought; run ran; drink drank drunk; forget forgot forgotten
-forgive forgave forgiven; freeze froze frozen; shrink shrank shrunk; bend bent; bind bound; swear swore sworn
-tear tore torn; bite bit bitten; blow blew blown; seek sought; stick stuck; sweep swept; weep wept; creep crept; shine shone
+be am is are was were been being; go goes went gone; have has had; do does did done; say said;
+get got gotten; make made; take took taken
+give gave given; come came; see saw seen; find found; think thought; tell told; begin began begun;
+write wrote written; win won
+lose lost; meet met; feel felt; keep kept; leave left; know knew known; grow grew grown;
+speak spoke spoken; sell sold; teach taught
+catch caught; bring brought; build built; send sent; spend spent; hold held; hear heard;
+stand stood; understand understood; sing sang sung
+swim swam swum; draw drew drawn; drive drove driven; eat ate eaten; fall fell fallen;
+fly flew flown; choose chose chosen
+break broke broken; wear wore worn; ride rode ridden; throw threw thrown; become became; lead led;
+pay paid; sleep slept; sit sat
+deal dealt; mean meant; fight fought; hide hid hidden; rise rose risen; shake shook shaken;
+show shown; steal stole stolen; strike struck
+wake woke woken; lend lent; feed fed; hang hung; dig dug; shoot shot; buy bought; run ran;
+drink drank drunk; forget forgot forgotten
+forgive forgave forgiven; freeze froze frozen; shrink shrank shrunk; bend bent; bind bound;
+swear swore sworn
+tear tore torn; bite bit bitten; blow blew blown; seek sought; stick stuck; sweep swept;
+weep wept; creep crept; shine shone
 lay laid; lie lain; light lit
-child children; man men; woman women; person people; foot feet; tooth teeth; mouse mice; goose geese; wife wives; knife knives; leaf leaves
-half halves; shelf shelves; index indices; matrix matrices; vertex vertices; analysis analyses; criterion criteria
+child children; man men; woman women; person people; foot feet; tooth teeth; mouse mice;
+goose geese; wife wives; knife knives; leaf leaves
+half halves; shelf shelves; index indices; matrix matrices; vertex vertices; analysis analyses;
+criterion criteria
 good better best; bad worse worst
 """
 
@@ -36,17 +51,64 @@ def _irregular() -> dict[str, str]:
 _BASE: Final = _irregular()
 
 _STEP_2: Final = (
-    ("ational", "ate"), ("tional", "tion"), ("enci", "ence"), ("anci", "ance"), ("izer", "ize"), ("bli", "ble"), ("alli", "al"),
-    ("entli", "ent"), ("eli", "e"), ("ousli", "ous"), ("ization", "ize"), ("ation", "ate"), ("ator", "ate"), ("alism", "al"),
-    ("iveness", "ive"), ("fulness", "ful"), ("ousness", "ous"), ("aliti", "al"), ("iviti", "ive"), ("biliti", "ble"), ("logi", "log"),
-)  # fmt: skip
-_STEP_3: Final = (("icate", "ic"), ("ative", ""), ("alize", "al"), ("iciti", "ic"), ("ical", "ic"), ("ful", ""), ("ness", ""))
+    ("ational", "ate"),
+    ("tional", "tion"),
+    ("enci", "ence"),
+    ("anci", "ance"),
+    ("izer", "ize"),
+    ("bli", "ble"),
+    ("alli", "al"),
+    ("entli", "ent"),
+    ("eli", "e"),
+    ("ousli", "ous"),
+    ("ization", "ize"),
+    ("ation", "ate"),
+    ("ator", "ate"),
+    ("alism", "al"),
+    ("iveness", "ive"),
+    ("fulness", "ful"),
+    ("ousness", "ous"),
+    ("aliti", "al"),
+    ("iviti", "ive"),
+    ("biliti", "ble"),
+    ("logi", "log"),
+)
+_STEP_3: Final = (
+    ("icate", "ic"),
+    ("ative", ""),
+    ("alize", "al"),
+    ("iciti", "ic"),
+    ("ical", "ic"),
+    ("ful", ""),
+    ("ness", ""),
+)
 _STEP_4: Final = (
-    "al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ion", "ou", "ism", "ate", "iti", "ous", "ive", "ize",
-)  # fmt: skip
+    "al",
+    "ance",
+    "ence",
+    "er",
+    "ic",
+    "able",
+    "ible",
+    "ant",
+    "ement",
+    "ment",
+    "ent",
+    "ion",
+    "ou",
+    "ism",
+    "ate",
+    "iti",
+    "ous",
+    "ive",
+    "ize",
+)
 _ENDINGS: Final = tuple({ending for ending, _ in _STEP_2 + _STEP_3})
 
-_SIGNS: Final = {code: "v" if chr(code) in "aeiou" else "y" if chr(code) == "y" else "c" for code in range(ord("a"), ord("z") + 1)}
+_SIGNS: Final = {
+    code: "v" if chr(code) in "aeiou" else "y" if chr(code) == "y" else "c"
+    for code in range(ord("a"), ord("z") + 1)
+}
 
 
 @lru_cache(maxsize=1 << 15)
@@ -106,7 +168,9 @@ def _past(word: str) -> str:
 
 
 def _mended(base: str) -> str:
-    """What is left of a past form or a participle, with the e it lost or without the letter it doubled."""
+    """What is left of a past form or a participle, with the e it lost or without the letter it
+    doubled.
+    """
     if base.endswith(("at", "bl", "iz")):
         return base + "e"
     if len(base) > 1 and base[-1] == base[-2] and _shape(base)[-1] == "c":

@@ -1,8 +1,11 @@
-"""From a host's list to what the log still lacks: which messages are new, in which order, and which open turns they are.
+"""From a host's list to what the log still lacks.
 
-Pure: list, log and open turns in, a plan out. A host shows its whole list again and again, rewritten on the way; every real message
-of it must come into the log once, in order. With host ids a message is new if its id is; without them its place and words tell, and
-the turns known to be open tell which of several equal messages are meant. Called by ``capture/capture.py``.
+Which messages are new, in which order, and which open turns they are.
+
+Pure: list, log and open turns in, a plan out. A host shows its whole list again and again,
+rewritten on the way; every real message of it must come into the log once, in order. With host ids
+a message is new if its id is; without them its place and words tell, and the turns known to be open
+tell which of several equal messages are meant. Called by ``capture/capture.py``.
 """
 
 from __future__ import annotations
@@ -38,7 +41,10 @@ __all__ = ["EARLY", "Addition", "Bind", "Footing", "Plan", "Turn", "reconcile", 
 
 
 def reconcile(items: Sequence[Item], known: Known, drafts: Sequence[Draft], turn: Turn) -> Plan:
-    """The plan for one list. ``drafts``: the open turns of the session and its branches, in the order in which they began."""
+    """The plan for one list.
+
+    ``drafts``: the open turns of the session and its branches, in the order in which they began.
+    """
     items = _without_nothing(items, known, drafts, turn.session)
     recognize(items, known, turn.session, [draft.canon for draft in drafts])
     case = Case(items, known, drafts, turn)
@@ -52,7 +58,13 @@ def reconcile(items: Sequence[Item], known: Known, drafts: Sequence[Draft], turn
 
 
 def _emit(case: Case, fresh: list[New]) -> None:
-    used = {id(piece.draft) for new in fresh if new.unit for piece in new.unit.pieces or () if piece.draft is not None}
+    used = {
+        id(piece.draft)
+        for new in fresh
+        if new.unit
+        for piece in new.unit.pieces or ()
+        if piece.draft is not None
+    }
     waiting = [draft for draft in case.drafts if id(draft) not in used and draft.record is None]
     order = {id(draft): at for at, draft in enumerate(case.drafts)}
     early = fresh[-1] if fresh and _is_early(case, fresh[-1]) else None
@@ -71,7 +83,9 @@ def _emit(case: Case, fresh: list[New]) -> None:
                 _emit_lost(case, waiting, order, None, before=case.turn.began)
                 where = case.turn.session
             elif new is orphan:
-                where = session = _emit_lost(case, waiting, order, _first_piece(fresh[at:])) or where
+                where = session = (
+                    _emit_lost(case, waiting, order, _first_piece(fresh[at:])) or where
+                )
             if where == case.turn.session or not _is_logged_there(case, new.item, where, elsewhere):
                 _add(case, new, where)
                 _add_asides(case, new.item, waiting)
@@ -83,8 +97,13 @@ def _emit(case: Case, fresh: list[New]) -> None:
         case.plan.early = early.item
 
 
-def _emit_said(case: Case, new: New, waiting: list[Draft], order: dict[int, int], *, early: bool) -> str:
-    """Log a message of the user's, or each of those the host has joined; where the last was said, and what it brings is."""
+def _emit_said(
+    case: Case, new: New, waiting: list[Draft], order: dict[int, int], *, early: bool
+) -> str:
+    """Log a message of the user's, or each of those the host has joined.
+
+    Where the last was said, and what it brings is.
+    """
     session = ""
     pieces = (new.unit.pieces if new.unit is not None else None) or []
     if new.edited:
@@ -111,7 +130,9 @@ def _emit_lost(
     early: bool = False,
     before: float = 0.0,
 ) -> str:
-    """Write down what was begun before a message, or a time, and no list has shown: the user said it earlier.
+    """Write down what was begun before a message, or a time, and no list has shown.
+
+    The user said it earlier.
 
     A turn of another instance only before a younger one that its session, or a copy of it, has
     shown: that has ended it. Gives the session of the last one, "" where there was none.
@@ -127,7 +148,9 @@ def _emit_lost(
         if ended and (order[id(lost)] < reached or (lost.time <= before and not lost.foreign)):
             waiting.remove(lost)
             session = lost.session
-            if lost.text is not None:  # of a picture announced without words there is nothing to write
+            if (
+                lost.text is not None
+            ):  # of a picture announced without words there is nothing to write
                 case.plan.additions.append(unshown(lost, case.turn.platform))
     return session
 
@@ -146,7 +169,10 @@ def _is_logged_there(case: Case, item: Item, session: str, calls: set[str]) -> b
 
 
 def _since(case: Case) -> set[int]:
-    """What a turn of the host's own has brought: no turn that came before it, maybe in a parent, has."""
+    """What a turn of the host's own has brought.
+
+    No turn that came before it, maybe in a parent, has.
+    """
     if case.turn.since is None:
         return set()
     own = dropwhile(lambda item: item is not case.turn.since, case.items)
@@ -154,7 +180,10 @@ def _since(case: Case) -> set[int]:
 
 
 def _orphan(case: Case, fresh: list[New]) -> New | None:
-    """The first new deed of the agent's right behind a summary: what it was asked is in the summary."""
+    """The first new deed of the agent's right behind a summary.
+
+    What it was asked is in the summary.
+    """
     first = fresh[0] if fresh and fresh[0].unit is None else None
     after_gap = False
     for item in case.items if first is not None else ():
@@ -184,7 +213,10 @@ def _note_retraction(case: Case, fresh: list[New]) -> None:
 
 
 def _is_said_again(case: Case, item: Item, gone: list[Record], after: int) -> bool:
-    """Whether what a list without ids seems to lack are words it does show: said again after an undo."""
+    """Whether what a list without ids seems to lack are words it does show.
+
+    Said again after an undo.
+    """
     if case.named or case.known.retracted(case.turn.session) <= after:
         return False
     said = [other.canon for other in case.items if other.said and other is not item]
@@ -216,7 +248,10 @@ def _known_before(case: Case, item: Item) -> int | None:
 
 
 def _settle_reported(case: Case, item: Item, waiting: list[Draft]) -> None:
-    """Drop the reports a host hands to the agent in a row of its own: they are logged as that row."""
+    """Drop the reports a host hands to the agent in a row of its own.
+
+    They are logged as that row.
+    """
     if not item.said or item.kind != "work":
         return
     for draft in [draft for draft in waiting if _is_aside(draft) and _tells_of(item.text, draft)]:
@@ -251,7 +286,9 @@ def _tells_of(text: str, draft: Draft) -> bool:
 
 
 def _holds(text: str, clue: str) -> bool:
-    """Whether some words stand in a text, as they are or within a JSON string, and not within others."""
+    """Whether some words stand in a text, as they are or within a JSON string, and not within
+    others.
+    """
     quoted = {clue, json.dumps(clue)[1:-1], json.dumps(clue, ensure_ascii=False)[1:-1]}
     start = r"(?<!\w)" if clue[:1].isalnum() else ""
     return bool(clue) and any(re.search(start + re.escape(words), text) for words in quoted)
@@ -259,7 +296,11 @@ def _holds(text: str, clue: str) -> bool:
 
 def _emit_undo(case: Case, fresh: list[New], waiting: list[Draft]) -> None:
     """Note an undo before what the agent does of its own in the list that it has shortened."""
-    if not fresh or fresh[0].unit is not None or case.known.last_said(case.turn.session) <= case.plan.reached:
+    if (
+        not fresh
+        or fresh[0].unit is not None
+        or case.known.last_said(case.turn.session) <= case.plan.reached
+    ):
         return
     ours = [draft for draft in waiting if not draft.foreign]
     for draft in takewhile(lambda draft: not (draft.said or draft.aside), ours):
@@ -267,7 +308,9 @@ def _emit_undo(case: Case, fresh: list[New], waiting: list[Draft]) -> None:
         case.plan.additions.append(unshown(draft, case.turn.platform))
 
 
-def _without_nothing(items: Sequence[Item], known: Known, drafts: Sequence[Draft], session: str) -> Sequence[Item]:
+def _without_nothing(
+    items: Sequence[Item], known: Known, drafts: Sequence[Draft], session: str
+) -> Sequence[Item]:
     """The items without empty rows in the user's role that cannot be white space somebody has sent.
 
     A database keeps a row of no words, or of no text, as an empty one; and joined to a message it
@@ -284,14 +327,25 @@ def _without_nothing(items: Sequence[Item], known: Known, drafts: Sequence[Draft
 
 
 def _is_wordless(new: New) -> bool:
-    """Whether a row holds white space that nobody announced: what a database keeps of one without words."""
+    """Whether a row holds white space that nobody announced.
+
+    What a database keeps of one without words.
+    """
     pieces = new.unit.pieces if new.unit is not None else None
     return pieces is not None and not new.item.text.strip() and all(p.draft is None for p in pieces)
 
 
 def _is_early(case: Case, last: New) -> bool:
-    """Whether the list ends with a message that no turn explains: its turn is about to be announced."""
-    if case.running is not None or not case.turn.spare or last.item is not case.items[-1] or case.is_saved(last.item):
+    """Whether the list ends with a message that no turn explains.
+
+    Its turn is about to be announced.
+    """
+    if (
+        case.running is not None
+        or not case.turn.spare
+        or last.item is not case.items[-1]
+        or case.is_saved(last.item)
+    ):
         return False
     pieces = last.unit.pieces if last.unit is not None else None
     return pieces is not None and pieces[-1:] != [] and pieces[-1].draft is None
@@ -318,10 +372,17 @@ def _say(case: Case, item: Item, piece: Piece, name: str, session: str, *, alone
         if name or not draft.record.shown:
             case.plan.binds.append(Bind(draft.record.id, uid=name))
         return
-    if item.canon.endswith(piece.canon):  # what others said around a joined message came with its last part
+    if item.canon.endswith(
+        piece.canon
+    ):  # what others said around a joined message came with its last part
         _add_others(case, item, session)
     text = item.text if alone and item.canon == piece.canon else piece.canon
-    if draft is not None and draft.text is not None and not item.parts and _same_words(draft, piece, masked=bool(item.uid)):
+    if (
+        draft is not None
+        and draft.text is not None
+        and not item.parts
+        and _same_words(draft, piece, masked=bool(item.uid))
+    ):
         text = draft.text  # as told: the list may have it joined, stripped, framed or masked more
     entry = Entry(
         kind=draft.kind if draft is not None else item.kind,
@@ -337,16 +398,24 @@ def _say(case: Case, item: Item, piece: Piece, name: str, session: str, *, alone
 
 
 def _row_turn(item: Item) -> str:
-    """A turn for a report that came in a row nobody announced: without one, no list would show it again."""
+    """A turn for a report that came in a row nobody announced.
+
+    Without one, no list would show it again.
+    """
     if item.kind == "user":
         return ""
     return f"row-{item.uid or blake2b(item.key.encode(), digest_size=8).hexdigest()}"
 
 
 def _add_others(case: Case, item: Item, session: str) -> None:
-    """Log what others said in the channel as notes: no list shows them again as messages of their own."""
+    """Log what others said in the channel as notes.
+
+    No list shows them again as messages of their own.
+    """
     for author, text in item.others:
-        entry = Entry(kind="note", text=text, session=session, author=author, platform=case.turn.platform)
+        entry = Entry(
+            kind="note", text=text, session=session, author=author, platform=case.turn.platform
+        )
         case.plan.additions.append(Addition(entry, item.stamp))
 
 
@@ -355,5 +424,12 @@ def _same_words(draft: Draft, piece: Piece, *, masked: bool) -> bool:
 
 
 def _shared_out(names: tuple[str, ...], pieces: int) -> tuple[str, ...]:
-    """One host id for each piece of a joined message, where they are as many; else all for the first, which keeps it."""
-    return names if len(names) == pieces else ((names or ("",))[0],) * min(1, pieces) + ("",) * (pieces - 1)
+    """One host id for each piece of a joined message, where they are as many.
+
+    Else all for the first, which keeps it.
+    """
+    return (
+        names
+        if len(names) == pieces
+        else ((names or ("",))[0],) * min(1, pieces) + ("",) * (pieces - 1)
+    )

@@ -1,7 +1,7 @@
 """Addressing in the binary tree over the log: pure arithmetic, no texts and no state.
 
-Node (level, index) covers messages [index·2^level, (index+1)·2^level). Its name is ``id+n``: its first message and how many it
-covers. Level 0 is one message; a node above merges its two children.
+Node (level, index) covers messages [index·2^level, (index+1)·2^level). Its name is ``id+n``: its
+first message and how many it covers. Level 0 is one message; a node above merges its two children.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ def place_at(first: int, count: int) -> Place | None:
     return Place(level, first >> level)
 
 
-def parse_address(id: int | str, n: int | str = 1, *, total: int) -> Place:  # noqa: A002 -- the tool's own word
+# The tool's own word.
+def parse_address(id: int | str, n: int | str = 1, *, total: int) -> Place:  # noqa: A002
     """The node a caller means by ``id`` and ``n``: 40, "40", "40+8", "40 + 8" or (40, 8).
 
-    Raises:
-        AddressError: no line has this address; the hint names the one that holds the message asked for.
-
+    Raises: AddressError: no line has this address; the hint names the one that holds the message
+    asked for.
     """
     if total == 0:
         raise AddressError("nothing is logged yet: there is no line to open")
@@ -91,7 +91,10 @@ def parse_address(id: int | str, n: int | str = 1, *, total: int) -> Place:  # n
         valid = _nearest(first, count, total)
         raise AddressError(
             f"no line has the address {first}+{count}",
-            hint=f"The line that holds message {first} is {valid.address}; {first}+1 is the message itself",
+            hint=(
+                f"The line that holds message {first} is {valid.address}; {first}+1 is the "
+                "message itself"
+            ),
         )
     return place
 
@@ -107,7 +110,10 @@ def _numbers(id: int | str, n: int | str, total: int) -> tuple[int, int]:  # noq
     if match is None:
         raise AddressError(
             f"{asked[:60]!r} is no address",
-            hint=f"Give the number of a message, 0 to {total - 1}, or an address id+n as it stands in the view",
+            hint=(
+                f"Give the number of a message, 0 to {total - 1}, or an address id+n as it "
+                "stands in the view"
+            ),
         )
     first = int(match[1])
     if match[2]:
@@ -115,17 +121,23 @@ def _numbers(id: int | str, n: int | str, total: int) -> tuple[int, int]:  # noq
     wanted = _spelled(n).strip() or "1"
     count = _COUNT.fullmatch(wanted)
     if count is None:
-        raise AddressError(f"n = {wanted[:60]!r} is no number of messages", hint="Give n as it stands behind the + of a line of the view")
+        raise AddressError(
+            f"n = {wanted[:60]!r} is no number of messages",
+            hint="Give n as it stands behind the + of a line of the view",
+        )
     return first, int(count[1])
 
 
 def _spelled(value: object) -> str:
-    # Python refuses to write out an integer of thousands of digits, and its refusal would pass for a bug of ours.
+    # Python refuses to write out an integer of thousands of digits, and its refusal would pass for
+    # a bug of ours.
     return hex(value) if isinstance(value, int) and value.bit_length() > 1024 else str(value)
 
 
 def _nearest(first: int, count: int, total: int) -> Place:
-    """The smallest node of at least about ``count`` messages that holds message ``first`` and ends inside the log."""
+    """The smallest node of at least about ``count`` messages that holds message ``first`` and ends
+    inside the log.
+    """
     level = max(0, min(count, total).bit_length() - 1)
     while level and ((first >> level) + 1) << level > total:
         level -= 1

@@ -1,7 +1,9 @@
-"""What is new in the list of a host that names its messages by nothing but place and words: what follows the part the log holds.
+"""What is new in the list of a host that names its messages by nothing but place and words.
 
-Pure. The running turn's own message is found from the end, as the host appends it, and what stands before it is compared with the
-log by ``alignment``. Called by ``transcript``.
+What follows the part the log holds.
+
+Pure. The running turn's own message is found from the end, as the host appends it, and what stands
+before it is compared with the log by ``alignment``. Called by ``transcript``.
 """
 
 from __future__ import annotations
@@ -24,12 +26,18 @@ if TYPE_CHECKING:
     from .plan import Case
 
 _AGAIN: Final = (64, 8)
-"""Items, and messages of the user among them, that are compared again with the next list: hosts rewrite and join only the end of it,
-and a stretch of this length is not found again elsewhere but where the same few words were said over and over."""
+"""Items, and messages of the user among them, that are compared again with the next list.
+
+Hosts rewrite and join only the end of it, and a stretch of this length is not found again elsewhere
+but where the same few words were said over and over.
+"""
 
 
 def fresh_unnamed(case: Case, gap: int) -> list[New]:
-    """The new part of a list, in order. ``gap``: index of the last summary, or -1: what stands before it was there before it."""
+    """The new part of a list, in order.
+
+    ``gap``: index of the last summary, or -1: what stands before it was there before it.
+    """
     records: Sequence[Record] = case.known.shown(case.turn.session)
     start = gap + 1 if records else 0
     footing = _footing(case, start, records)
@@ -37,9 +45,17 @@ def fresh_unnamed(case: Case, gap: int) -> list[New]:
     case.plan.footing = footing
     if here:
         records = records[here:]
-    places = [k for k in range(at, len(case.items)) if case.items[k].kind != "gap" and not case.items[k].steer]
+    places = [
+        k
+        for k in range(at, len(case.items))
+        if case.items[k].kind != "gap" and not case.items[k].steer
+    ]
     flow = [case.items[k] for k in places]
-    anchor = _anchor(case, flow) if case.running is not None and (case.turn.sure or case.turn.likely) else None
+    anchor = (
+        _anchor(case, flow)
+        if case.running is not None and (case.turn.sure or case.turn.likely)
+        else None
+    )
     if anchor is None:
         case.running = None  # the list is older than the turn, or shows it among others
         fresh, match, flow = _after_known(case, flow, records, cut=gap >= 0)
@@ -55,7 +71,11 @@ _Read = tuple[list[New], Match, list[Item]]
 
 def _after_known(case: Case, flow: list[Item], records: Sequence[Record], *, cut: bool) -> _Read:
     flow = [item for item in flow if not item.again]
-    own = None if case.own is None else next((at for at in range(len(records) - 1, -1, -1) if records[at] is case.own), None)
+    own = (
+        None
+        if case.own is None
+        else next((at for at in range(len(records) - 1, -1, -1) if records[at] is case.own), None)
+    )
     old, rest = _parted(case, flow)
     if (shown := _shown_after_all(case, old, records, cut=cut)) is not None:
         new = new_after(old, shown)
@@ -69,7 +89,9 @@ def _after_known(case: Case, flow: list[Item], records: Sequence[Record], *, cut
     return [*new, *rest], match, flow
 
 
-def _shown_after_all(case: Case, items: Sequence[Item], records: Sequence[Record], *, cut: bool) -> Match | None:
+def _shown_after_all(
+    case: Case, items: Sequence[Item], records: Sequence[Record], *, cut: bool
+) -> Match | None:
     """The match of a list that shows just what is logged, turns among it that no list had shown.
 
     And what the agent did in one that broke off, in its place.
@@ -90,8 +112,13 @@ def _shown_after_all(case: Case, items: Sequence[Item], records: Sequence[Record
     return Match(old=len(items), pairs=pairs, missing=frozenset(missing))
 
 
-def _with_own(case: Case, flow: list[Item], records: Sequence[Record], anchor: tuple[int, str], *, cut: bool) -> _Read:
-    """What is new where the running turn's message was found: its place, and what the host joined before it."""
+def _with_own(
+    case: Case, flow: list[Item], records: Sequence[Record], anchor: tuple[int, str], *, cut: bool
+) -> _Read:
+    """What is new where the running turn's message was found.
+
+    Its place, and what the host joined before it.
+    """
     at, remainder = anchor
     before = [item for item in flow[:at] if not item.again]
     if remainder:
@@ -123,15 +150,26 @@ def _parted(case: Case, flow: list[Item]) -> tuple[list[Item], list[New]]:
     return flow[:at], [New.whole(item) for item in flow[at:]]
 
 
-def _taken_for_another(case: Case, after: Sequence[Item], records: Sequence[Record], match: Match) -> list[New] | None:
-    """What is new after the running turn's message where that is logged as the message of an older turn with the same words."""
+def _taken_for_another(
+    case: Case, after: Sequence[Item], records: Sequence[Record], match: Match
+) -> list[New] | None:
+    """What is new after the running turn's message where that is logged as the message of an older
+    turn with the same words.
+    """
     assert case.running is not None
     here = match.pairs[-1][1] + 1 if match.pairs else 0
     record = records[here] if here < len(records) else None
-    if record is None or record.canon != case.running.canon or not record.said or record.turn not in case.turn.waiting:
+    if (
+        record is None
+        or record.canon != case.running.canon
+        or not record.said
+        or record.turn not in case.turn.waiting
+    ):
         return None
     known = records[here + 1 :]
-    if any(record.said for record in known) or [r.key for r in known] != [item.key for item in after[: len(known)]]:
+    if any(record.said for record in known) or [r.key for r in known] != [
+        item.key for item in after[: len(known)]
+    ]:
         return None
     case.plan.binds.append(Bind(record.id, turn=case.running.token))
     case.session = record.session
@@ -139,7 +177,8 @@ def _taken_for_another(case: Case, after: Sequence[Item], records: Sequence[Reco
 
 
 def _go_on_in(case: Case, records: Sequence[Record], match: Match) -> None:
-    """What follows a known message without a word of the user's between belongs to that message's session, and not to a branch.
+    """What follows a known message without a word of the user's between belongs to that message's
+    session, and not to a branch.
 
     Also keeps what the log has beyond the list.
     """
@@ -151,8 +190,13 @@ def _go_on_in(case: Case, records: Sequence[Record], match: Match) -> None:
         case.tail = [record for record in records[last + 1 :] if record.said]
 
 
-def _place_missing(fresh: list[New], flow: list[Item], records: Sequence[Record], match: Match) -> None:
-    """Say of what is missing among logged messages where it was said: where what stands before it was."""
+def _place_missing(
+    fresh: list[New], flow: list[Item], records: Sequence[Record], match: Match
+) -> None:
+    """Say of what is missing among logged messages where it was said.
+
+    Where what stands before it was.
+    """
     missing = {id(new.item): new for new in fresh if new.missing and new.unit is None}
     here, session = dict(match.pairs), ""
     for at, item in enumerate(flow if missing else ()):
@@ -163,7 +207,8 @@ def _place_missing(fresh: list[New], flow: list[Item], records: Sequence[Record]
 
 
 def _anchor(case: Case, flow: Sequence[Item]) -> tuple[int, str] | None:
-    """Where the running turn's own message stands in a list without ids, and what the host joined before it.
+    """Where the running turn's own message stands in a list without ids, and what the host joined
+    before it.
 
     None where the list is older than the turn.
     """
@@ -189,18 +234,21 @@ def _anchor(case: Case, flow: Sequence[Item]) -> tuple[int, str] | None:
 def _is_older(case: Case, item: Item) -> bool:
     """Whether the last message of a list is one the agent's lists have shown before.
 
-    The turn's own may be one that says nothing, or none of the user's: the host has marked it as its own.
+    The turn's own may be one that says nothing, or none of the user's: the host has marked it as
+    its own.
     """
     shown = reversed(case.known.shown(case.turn.session))
-    last = next((record for record in shown if record.said and record.id <= case.turn.seen_to), None)
+    last = next(
+        (record for record in shown if record.said and record.id <= case.turn.seen_to), None
+    )
     return last is not None and last.key == item.key
 
 
 def _with_steers(case: Case, fresh: list[New]) -> list[New]:
     """Put in what the user sent into running turns: right after the result a host hung it on.
 
-    A host takes the last result there is, and that may be an older turn's, which the log holds already: then it came after the
-    running turn's own message and before all else of that turn.
+    A host takes the last result there is, and that may be an older turn's, which the log holds
+    already: then it came after the running turn's own message and before all else of that turn.
     """
     if not any(item.tool == STEER for item in case.items):
         return fresh
@@ -232,7 +280,9 @@ def _with_steers(case: Case, fresh: list[New]) -> list[New]:
 
 def _cut_short(item: Item, canon: str) -> Item:
     """The part of a joined message that came before the running turn's own."""
-    return Item(item.kind, canon, f"said|{canon}", canon=canon, uid=item.uid, said=True, stamp=item.stamp)
+    return Item(
+        item.kind, canon, f"said|{canon}", canon=canon, uid=item.uid, said=True, stamp=item.stamp
+    )
 
 
 # -- not beginning anew with every list
@@ -241,14 +291,21 @@ def _cut_short(item: Item, canon: str) -> Item:
 def _footing(case: Case, start: int, records: Sequence[Record]) -> Footing | None:
     """Where the last list stood firm, if this one still does."""
     footing = case.turn.footing
-    if footing is None or footing.at < start or footing.at >= len(case.items) or footing.here >= len(records):
+    if (
+        footing is None
+        or footing.at < start
+        or footing.at >= len(case.items)
+        or footing.here >= len(records)
+    ):
         return None
     if case.items[footing.at] is not footing.item or records[footing.here] is not footing.record:
         return None
     return footing if case.own is None or case.own.id > footing.record.id else None
 
 
-def _step_on(case: Case, flow: Sequence[Item], records: Sequence[Record], match: Match, base: int) -> None:
+def _step_on(
+    case: Case, flow: Sequence[Item], records: Sequence[Record], match: Match, base: int
+) -> None:
     """Find the next footing: far enough before the end of what is known."""
     if match.pairs:
         case.plan.reached = records[match.pairs[-1][1]].id
@@ -262,7 +319,9 @@ def _step_on(case: Case, flow: Sequence[Item], records: Sequence[Record], match:
         said -= flow[at].said
         if items > 0 or said > 0 or flow[at].said or flow[at].key != records[here].key:
             continue
-        place = next((k for k in range(len(case.items) - 1, -1, -1) if case.items[k] is flow[at]), None)
+        place = next(
+            (k for k in range(len(case.items) - 1, -1, -1) if case.items[k] is flow[at]), None
+        )
         if place is not None:
             case.plan.footing = Footing(place, flow[at], base + here, records[here])
         return

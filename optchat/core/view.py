@@ -1,11 +1,13 @@
 """The fold: which nodes stand for the past, coarse to fine. Pure; knows sizes, never texts.
 
-A view is a list of built lines, oldest first. What lies between them and after them up to the log's end is not summarized yet.
-Lines merge in batches: past the high mark, the most due pairs of siblings become their parent until the low mark is reached, so
-that between two batches the view only grows at its end and a cached prefix stays valid.
+A view is a list of built lines, oldest first. What lies between them and after them up to the log's
+end is not summarized yet. Lines merge in batches: past the high mark, the most due pairs of
+siblings become their parent until the low mark is reached, so that between two batches the view
+only grows at its end and a cached prefix stays valid.
 
-Which pair is most due: the largest ``(total - last) / 2^level`` with ``last`` the pair's last message, ties to the oldest.
-Measured from the pair's first message instead, lines that were already coarse would be rewritten again and again.
+Which pair is most due: the largest ``(total - last) / 2^level`` with ``last`` the pair's last
+message, ties to the oldest. Measured from the pair's first message instead, lines that were already
+coarse would be rewritten again and again.
 """
 
 from __future__ import annotations
@@ -25,7 +27,10 @@ if TYPE_CHECKING:
 
 
 class Line(NamedTuple):
-    """A node of the view with the size of its text, or None where it is not built: characters, in the compactor's own view bytes."""
+    """A node of the view with the size of its text, or None where it is not built.
+
+    Characters, in the compactor's own view bytes.
+    """
 
     place: Place
     chars: int | None
@@ -39,12 +44,18 @@ class Marks(NamedTuple):
 
 
 def due(place: Place, total: int) -> int:
-    """How urgently the two siblings under ``place`` want to become it; an integer that orders like the fraction."""
+    """How urgently the two siblings under ``place`` want to become it.
+
+    An integer that orders like the fraction.
+    """
     return (total - place.end + 1) << (MAX_LEVEL + 1 - place.level)
 
 
 def tile(lines: Iterable[Line], total: int, first: int = 0) -> Iterator[Line]:
-    """The lines with every gap, up to the end of the log, filled by the fewest unbuilt nodes: a tiling of [first, total)."""
+    """The lines with every gap, up to the end of the log, filled by the fewest unbuilt nodes.
+
+    A tiling of [first, total).
+    """
     at = first
     for line in lines:
         for place in cover(at, line.place.first):
@@ -55,8 +66,13 @@ def tile(lines: Iterable[Line], total: int, first: int = 0) -> Iterator[Line]:
         yield Line(place, None)
 
 
-def outside(lines: Iterable[Line], covered: Sequence[Span], line_at: Callable[[Place], Line | None]) -> Iterator[Line]:
-    """The lines without what ``covered`` holds; one that is covered in part gives way to those of its parts that are not."""
+def outside(
+    lines: Iterable[Line], covered: Sequence[Span], line_at: Callable[[Place], Line | None]
+) -> Iterator[Line]:
+    """The lines without what ``covered`` holds.
+
+    One that is covered in part gives way to those of its parts that are not.
+    """
     todo = list(lines)[::-1]
     while todo:
         line = todo.pop()
@@ -68,26 +84,44 @@ def outside(lines: Iterable[Line], covered: Sequence[Span], line_at: Callable[[P
 
 
 def merge(
-    lines: list[Line], total: int, target: int, *, weigh: Callable[[Line], int], parent: Callable[[Place], Line | None], weight: int
+    lines: list[Line],
+    total: int,
+    target: int,
+    *,
+    weigh: Callable[[Line], int],
+    parent: Callable[[Place], Line | None],
+    weight: int,
 ) -> list[Line]:
-    """Merge the most due pairs of siblings until the weight is at most ``target`` or no pair can merge.
+    """Merge the most due pairs of siblings until the weight is at most ``target`` or no pair can
+    merge.
 
-    ``parent`` gives the line of a place if it may be used; ``weight`` is what the whole now weighs, gaps included.
+    ``parent`` gives the line of a place if it may be used; ``weight`` is what the whole now weighs,
+    gaps included.
     """
     chain = _Chain(lines)
 
     def candidate(slot: int) -> tuple[int, int, int, Line] | None:
         """The merge of the pair whose older half stands in ``slot``, most due first in a heap."""
         older, younger = chain.lines[slot], chain.next_line(slot)
-        if older is None or younger is None or older.place.index & 1 or younger.place != (older.place.level, older.place.index + 1):
+        if (
+            older is None
+            or younger is None
+            or older.place.index & 1
+            or younger.place != (older.place.level, older.place.index + 1)
+        ):
             return None
         joined = parent(older.place.parent)
-        return None if joined is None else (-due(joined.place, total), joined.place.first, slot, joined)
+        return (
+            None
+            if joined is None
+            else (-due(joined.place, total), joined.place.first, slot, joined)
+        )
 
     heap = [found for slot in range(len(lines)) if (found := candidate(slot))]
     heapify(heap)
     while heap and weight > target:
-        # A line merges with its one sibling only, so no pair in the heap can be overtaken by another.
+        # A line merges with its one sibling only, so no pair in the heap can be overtaken by
+        # another.
         _, _, slot, joined = heappop(heap)
         older, younger = chain.join(slot, joined)
         weight += weigh(joined) - weigh(older) - weigh(younger)
@@ -98,16 +132,28 @@ def merge(
 
 
 def merge_in_time(
-    lines: list[Line], total: int, target: int, *, weigh: Callable[[Line], int], parent: Callable[[Place], Line | None], expected: int
+    lines: list[Line],
+    total: int,
+    target: int,
+    *,
+    weigh: Callable[[Line], int],
+    parent: Callable[[Place], Line | None],
+    expected: int,
 ) -> list[Line]:
-    """Of the merges that ``merge`` would make if every parent were built, of ``expected`` characters each, those whose parent is.
+    """Of the merges that ``merge`` would make if every parent were built, of ``expected``
+    characters each, those whose parent is.
 
-    While a model is behind, the newest lines cannot merge yet. Made room for by what can, they would leave of all that is older a
-    few lines for ever, for no merge is undone.
+    While a model is behind, the newest lines cannot merge yet. Made room for by what can, they
+    would leave of all that is older a few lines for ever, for no merge is undone.
     """
     tiles = list(tile(lines, total))
     wanted = merge(
-        tiles, total, target, weigh=weigh, parent=lambda place: parent(place) or Line(place, expected), weight=sum(map(weigh, tiles))
+        tiles,
+        total,
+        target,
+        weigh=weigh,
+        parent=lambda place: parent(place) or Line(place, expected),
+        weight=sum(map(weigh, tiles)),
     )
     merged: list[Line] = []
     at = 0
@@ -116,12 +162,19 @@ def merge_in_time(
         while at < len(lines) and lines[at].place.end <= line.place.end:
             at += 1
         inside = lines[start:at]  # all that is merged here, as far as it can be
-        merged += merge(inside, total, -1, weigh=weigh, parent=parent, weight=sum(map(weigh, inside))) if len(inside) > 1 else inside
+        merged += (
+            merge(inside, total, -1, weigh=weigh, parent=parent, weight=sum(map(weigh, inside)))
+            if len(inside) > 1
+            else inside
+        )
     return merged
 
 
 def parents_within(lines: Iterable[Line]) -> list[Place]:
-    """Every parent that ``merge`` can ask for, however far it merges: so that all may be looked up at once."""
+    """Every parent that ``merge`` can ask for, however far it merges.
+
+    So that all may be looked up at once.
+    """
     found: list[Place] = []
     open_: list[Place] = []  # what all lines so far merge to
     for line in lines:
@@ -135,7 +188,9 @@ def parents_within(lines: Iterable[Line]) -> list[Place]:
 
 
 class _Chain:
-    """Lines as a doubly linked list over fixed slots, so that a merge costs the same anywhere in it."""
+    """Lines as a doubly linked list over fixed slots, so that a merge costs the same anywhere in
+    it.
+    """
 
     def __init__(self, lines: list[Line]) -> None:
         self.lines: list[Line | None] = list(lines)
@@ -167,9 +222,12 @@ def open_up(
     children: Callable[[Place], tuple[Line, Line] | None],
     weight: int,
 ) -> list[Line]:
-    """Split the least due lines into their children while the weight stays at most ``target``: ``merge`` backwards.
+    """Split the least due lines into their children while the weight stays at most ``target``.
 
-    ``children`` gives both halves of a place if both are built. Costs O(lines of the result), whatever the log's size.
+    ``merge`` backwards.
+
+    ``children`` gives both halves of a place if both are built. Costs O(lines of the result),
+    whatever the log's size.
     """
     heap = [(due(line.place, total), -line.place.first, line) for line in lines if line.place.level]
     done = [line for line in lines if not line.place.level]
@@ -196,7 +254,10 @@ def open_up(
 
 @dataclass(slots=True)
 class View:
-    """The lines kept from call to call. ``weigh`` gives a line's share of the budget; gaps are weighed as they are shown."""
+    """The lines kept from call to call.
+
+    ``weigh`` gives a line's share of the budget; gaps are weighed as they are shown.
+    """
 
     lines: list[Line]
     total: int
@@ -217,7 +278,10 @@ class View:
         return found
 
     def insert(self, built: list[Line]) -> None:
-        """Add lines that were built inside gaps; both lists are in order, so the common case is an append."""
+        """Add lines that were built inside gaps.
+
+        Both lists are in order, so the common case is an append.
+        """
         if not built:
             return
         ordered = not self.lines or built[0].place.first >= self.lines[-1].place.end
@@ -226,16 +290,28 @@ class View:
             self.lines.sort(key=lambda line: line.place.first)
 
     def fold(
-        self, marks: Marks, *, weigh: Callable[[Line], int], parent: Callable[[Place], Line | None], expected: int | None = None
+        self,
+        marks: Marks,
+        *,
+        weigh: Callable[[Line], int],
+        parent: Callable[[Place], Line | None],
+        expected: int | None = None,
     ) -> bool:
-        """Run one batch if the view is past the high mark; whether any lines merged. ``expected``: see ``merge_in_time``."""
+        """Run one batch if the view is past the high mark; whether any lines merged.
+
+        ``expected``: see ``merge_in_time``.
+        """
         weight = self.weight(weigh)
         if weight <= marks.high:
             return False
         if expected is None:
-            merged = merge(self.lines, self.total, marks.low, weigh=weigh, parent=parent, weight=weight)
+            merged = merge(
+                self.lines, self.total, marks.low, weigh=weigh, parent=parent, weight=weight
+            )
         else:
-            merged = merge_in_time(self.lines, self.total, marks.low, weigh=weigh, parent=parent, expected=expected)
+            merged = merge_in_time(
+                self.lines, self.total, marks.low, weigh=weigh, parent=parent, expected=expected
+            )
         changed = len(merged) != len(self.lines)
         self.lines = merged
         return changed

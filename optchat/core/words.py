@@ -1,8 +1,9 @@
 """What a text can be found by: its words as terms, and the terms a question asks for. Pure.
 
-A term is a folded word or stem; of a path, an identifier, an address or a number it is the whole and each part. Scripts without
-spaces between words are cut into overlapping pairs of signs, so that any run of two or more is found. Called by ``storage/search.py``
-for what is logged and by ``recall/`` for what is asked: both sides must cut alike.
+A term is a folded word or stem; of a path, an identifier, an address or a number it is the whole
+and each part. Scripts without spaces between words are cut into overlapping pairs of signs, so that
+any run of two or more is found. Called by ``storage/search.py`` for what is logged and by
+``recall/`` for what is asked: both sides must cut alike.
 """
 
 from __future__ import annotations
@@ -20,24 +21,42 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
 TEXT_CHARS: Final = 1 << 20
-"""Of a longer message (a dump of megabytes) the head and the tail can be found, this many characters in all."""
+"""Of a longer message (a dump of megabytes) the head and the tail can be found, this many
+characters in all.
+"""
 
 ASKED_CHARS: Final = 8_000
-"""Of a longer query (a pasted log) the head and the tail are asked for: the question stands before or after what is pasted."""
+"""Of a longer query (a pasted log) the head and the tail are asked for.
+
+The question stands before or after what is pasted.
+"""
 
 ASKED_TERMS: Final = 64
 
 _PART_CHARS: Final = 48
 _WHOLE_CHARS: Final = 96
-"""Longer words are no words: data in base64, minified code. What is found of them is their beginning."""
+"""Longer words are no words: data in base64, minified code.
+
+What is found of them is their beginning.
+"""
 
 _PAIRED: Final = (
-    "\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9d\U00020000-\U0003134f"
+    "\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff"
+    "\uff66-\uff9d\U00020000-\U0003134f"
 )
-"""Thai, Lao, Burmese, Khmer, Chinese, Japanese, Korean: written without spaces, or with endings glued on."""
+"""Thai, Lao, Burmese, Khmer, Chinese, Japanese, Korean.
 
-_SIGN: Final = r"[\w\u0900-\u0963\u0966-\u0dff\u0e00-\u0e4e\u0e80-\u0ece\u1000-\u109f\u1780-\u17d3\u064b-\u065f]"
-"""A sign of a word. Python takes the vowel signs of Indian and related scripts, and those of Arabic, for none."""
+Written without spaces, or with endings glued on.
+"""
+
+_SIGN: Final = (
+    r"[\w\u0900-\u0963\u0966-\u0dff\u0e00-\u0e4e\u0e80-\u0ece"
+    r"\u1000-\u109f\u1780-\u17d3\u064b-\u065f]"
+)
+"""A sign of a word.
+
+Python takes the vowel signs of Indian and related scripts, and those of Arabic, for none.
+"""
 
 _JOINT: Final = r"(?:[-.'’@]|[/\\:]{1,3})"
 _RUN: Final = re.compile(rf"{_SIGN}+(?:{_JOINT}{_SIGN}+)*")
@@ -48,23 +67,37 @@ _PARTS: Final = re.compile(r"[-.'’_]+")
 _PAIRED_RUN: Final = re.compile(f"[{_PAIRED}]+")
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ACCENTS: Final = re.compile("[\u0300-\u036f\u00ad\ufe00-\ufe0f\U000e0100-\U000e01ef]+")
-"""With them go what is not seen and would cut a word in two: soft hyphens, and the marks that choose a variant of a sign."""
+"""With them go what is not seen and would cut a word in two.
+
+Soft hyphens, and the marks that choose a variant of a sign.
+"""
 _LETTERS: Final = re.compile("([\u3131-\u318e]+)")
-"""Korean letters written by themselves, as in ㅋㅠㅠ. Normalizing would make one sign of a consonant and the vowel after it."""
+"""Korean letters written by themselves, as in ㅋㅠㅠ.
+
+Normalizing would make one sign of a consonant and the vowel after it.
+"""
 _ESCAPE: Final = re.compile(r"\\[nrt]")
 _APOSTROPHE: Final = re.compile("['’]")
 _CLIPPED: Final = frozenset(("s", "t", "d", "m", "ll", "re", "ve"))
 
 _FUNCTION: Final = """
-a about above after again against all also am an and any are as at be because been before being below between both but by can could
-did do does doing done down during each else ever few for from further had has have having he her here hers herself him himself his
-how i if in into is it its itself just let like may me might mine more most much must my myself no nor not now of off on once one
-only or other ought our ours ourselves out over own please shall she should so some such than that the their theirs them themselves
-then there these they this those through to too under until up us very was we were what when where which while who whom whose why
+a about above after again against all also am an and any are as at be because been before being
+below between both but by can could
+did do does doing done down during each else ever few for from further had has have having he her
+here hers herself him himself his
+how i if in into is it its itself just let like may me might mine more most much must my myself no
+nor not now of off on once one
+only or other ought our ours ourselves out over own please shall she should so some such than that
+the their theirs them themselves
+then there these they this those through to too under until up us very was we were what when where
+which while who whom whose why
 will with would yes yet you your yours yourself yourselves
 """
 _FUNCTION_WORDS: Final = frozenset(_FUNCTION.split())
-"""English words that say how a sentence is built and not what it is about: nothing is found by them."""
+"""English words that say how a sentence is built and not what it is about.
+
+Nothing is found by them.
+"""
 
 
 _NAMES_TOO: Final = frozenset(("May", "Will"))
@@ -86,10 +119,13 @@ def counted(text: str, wanted: Container[str], date: str = "") -> dict[str, int]
 
 
 def asked(query: str, *, functions: bool = False) -> dict[str, float]:
-    """The terms of a query and what each weighs, in the order of the query; empty where it asks for nothing.
+    """The terms of a query and what each weighs, in the order of the query.
 
-    Function words are left out, unless ``functions`` asks for them. The parts of a whole weigh half, and so do pairs that share their
-    signs with other pairs: else a single word would count as several that agree.
+    Empty where it asks for nothing.
+
+    Function words are left out, unless ``functions`` asks for them. The parts of a whole weigh
+    half, and so do pairs that share their signs with other pairs: else a single word would count as
+    several that agree.
     """
     if len(query) > ASKED_CHARS:
         query = f"{query[: ASKED_CHARS // 2]} {query[-ASKED_CHARS // 2 :]}"
@@ -108,15 +144,23 @@ def asked(query: str, *, functions: bool = False) -> dict[str, float]:
 
 
 def rarity(count: int, total: int) -> float:
-    """What a term tells that stands in ``count`` of ``total`` messages: about the logarithm of total / count, as in BM25."""
+    """What a term tells that stands in ``count`` of ``total`` messages.
+
+    About the logarithm of total / count, as in BM25.
+    """
     return math.log(1 + (max(0, total - count) + 0.5) / (count + 0.5))
 
 
 def folded(text: str) -> str:
-    """The text without the differences nobody means when searching: accents, widths, ligatures. Case is kept for now."""
+    """The text without the differences nobody means when searching: accents, widths, ligatures.
+
+    Case is kept for now.
+    """
     if text.isascii():
         return text
-    return "".join(piece if at % 2 else _normal(piece) for at, piece in enumerate(_LETTERS.split(text)))
+    return "".join(
+        piece if at % 2 else _normal(piece) for at, piece in enumerate(_LETTERS.split(text))
+    )
 
 
 # -- inside
@@ -131,13 +175,18 @@ def _runs(text: str) -> list[str]:
     if len(text) > TEXT_CHARS:
         text = f"{text[: TEXT_CHARS // 2]} {text[-TEXT_CHARS // 2 :]}"
     if "\\" in text:
-        text = _ESCAPE.sub(" ", text)  # a line break inside JSON would else be the first letter of the next word
+        text = _ESCAPE.sub(
+            " ", text
+        )  # a line break inside JSON would else be the first letter of the next word
     return _ASCII_RUN.findall(text) if text.isascii() else _RUN.findall(folded(text))
 
 
 @lru_cache(maxsize=1 << 15)
 def _terms_of(run: str) -> tuple[str, ...]:
-    """The terms of one run of signs, the whole first. Kept for the last 32,768: what is said says most of it again."""
+    """The terms of one run of signs, the whole first.
+
+    Kept for the last 32,768: what is said says most of it again.
+    """
     if _is_plain(run):
         return (stem(run.lower()),)
     return tuple(dict.fromkeys(term for term, _ in _weighed(run)))
@@ -150,12 +199,20 @@ def _weighed(run: str) -> list[tuple[str, float]]:
     steps = [step for step in _STEPS.split(run) if step]
     parts = [found for step in steps for found in _of_step(step)]
     if len(steps) > 1 and len(run) <= _WHOLE_CHARS and not _APOSTROPHE.search(run):
-        return [(run.replace("\\", "/").casefold(), 1.0), *((term, weight / 2) for term, weight in parts)]
+        return [
+            (run.replace("\\", "/").casefold(), 1.0),
+            *((term, weight / 2) for term, weight in parts),
+        ]
     return parts
 
 
 def _is_plain(run: str) -> bool:
-    return run.isascii() and run.isalpha() and (run.islower() or run[1:].islower()) and len(run) <= _PART_CHARS
+    return (
+        run.isascii()
+        and run.isalpha()
+        and (run.islower() or run[1:].islower())
+        and len(run) <= _PART_CHARS
+    )
 
 
 def _of_step(step: str) -> Iterator[tuple[str, float]]:
@@ -200,7 +257,10 @@ def _plain_term(word: str) -> str:
 
 
 def _pairs(run: str) -> Iterator[tuple[str, float]]:
-    """Every two neighbouring signs. Together they weigh half a word for each sign of the run: all but the outer ones count twice."""
+    """Every two neighbouring signs.
+
+    Together they weigh half a word for each sign of the run: all but the outer ones count twice.
+    """
     if len(run) == 1:
         yield run, 0.5
     for at in range(len(run) - 1):

@@ -1,1 +1,4 @@
-"""Everything that knows Hermes: the provider and its hooks, tools, setup, and the way to its models. Nothing else imports Hermes."""
+"""Everything that knows Hermes.
+
+The provider and its hooks, tools, setup, and the way to its models. Nothing else imports Hermes.
+"""

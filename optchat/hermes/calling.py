@@ -1,7 +1,10 @@
-"""The host's model as the compactor is given it: a request goes to the profile's own model, and a reply or one of our errors comes back.
+"""The host's model as the compactor is given it.
 
-Holds the call and what must be watched about it: that it runs under its profile, reaches the model that was named, and spends the
-main model only where the user said so. What a failure means is in ``fault.py``. Called when a memory is opened inside the host.
+A request goes to the profile's own model, and a reply or one of our errors comes back.
+
+Holds the call and what must be watched about it: that it runs under its profile, reaches the model
+that was named, and spends the main model only where the user said so. What a failure means is in
+``fault.py``. Called when a memory is opened inside the host.
 """
 
 from __future__ import annotations
@@ -23,13 +26,19 @@ if TYPE_CHECKING:
     from ..core.settings import Settings
 
 TEMPERATURE: Final = 0.3
-"""Low, since a line shall report and not invent; not 0, at which a model that is asked again tends to say the same again."""
+"""Low, since a line shall report and not invent.
+
+Not 0, at which a model that is asked again tends to say the same again.
+"""
 
 NO_MAIN: Final = "optchat-no-main-model"
 """The name of a provider that does not exist, see ``_Caller._call``."""
 
 _GUESSED_FOR: Final = ("openrouter", "custom")
-"""Where the host has no key for one of these it goes on to whatever provider has one; for any other it says so."""
+"""Where the host has no key for one of these it goes on to whatever provider has one.
+
+For any other it says so.
+"""
 
 logger = logging.getLogger(__name__)
 
@@ -37,7 +46,8 @@ logger = logging.getLogger(__name__)
 def model_of(settings: Settings, hermes_home: str | Path) -> Model | None:
     """The model that writes lines for a profile, or None where this machine does.
 
-    ``summarizer`` ``auto``: the one ``auxiliary.optchat_compact`` names; ``model``: the same, and where none is named the main model.
+    ``summarizer`` ``auto``: the one ``auxiliary.optchat_compact`` names; ``model``: the same, and
+    where none is named the main model.
     """
     if settings.summarizer == "local":
         return None
@@ -45,20 +55,31 @@ def model_of(settings: Settings, hermes_home: str | Path) -> Model | None:
     try:
         with profile.in_force():
             config = host_config()
-    except ImportError:  # no host here: whoever opens the memory is a test, or a part of Hermes that was taken out of it
+    # no host here: whoever opens the memory is a test, or a part of Hermes that was taken out of it
+    except ImportError:
         return None
-    except Exception:  # the memory opens all the same: with local lines, or with a model whose first call says what is wrong
+    # the memory opens all the same: with local lines, or with a model whose first call says what is
+    # wrong
+    except Exception:
         logger.warning("optchat: the host's configuration cannot be read", exc_info=True)
         config = {}
     name = named_model(config)
     always = settings.summarizer == "model"
     if not name and not always:
         return None
-    return Model(name or main_model(config) or "the main model", _Caller(profile, always=always).ask, redact, profile.spawn)
+    return Model(
+        name or main_model(config) or "the main model",
+        _Caller(profile, always=always).ask,
+        redact,
+        profile.spawn,
+    )
 
 
 def redact(text: str) -> str:
-    """What the host knows to be secret, masked. What is raised in it is the host's: a text that cannot be masked is not sent."""
+    """What the host knows to be secret, masked.
+
+    What is raised in it is the host's: a text that cannot be masked is not sent.
+    """
     try:
         from agent.redact import redact_sensitive_text
     except ImportError:
@@ -67,26 +88,33 @@ def redact(text: str) -> str:
 
 
 class _Caller:
-    """Calls the model of one profile, in any number of threads at once. Reads the configuration anew for each call, as the host does."""
+    """Calls the model of one profile, in any number of threads at once.
+
+    Reads the configuration anew for each call, as the host does.
+    """
 
     def __init__(self, profile: Profile, *, always: bool) -> None:
         self._profile = profile
         self._always = always
 
     def ask(self, request: Sequence[Said], other: str) -> Reply:
-        """One request and its reply. ``other``: a model to use in place of the one that is named, with the same provider.
+        """One request and its reply.
+
+        ``other``: a model to use in place of the one that is named, with the same provider.
 
         Raises:
             ModelDownError: the model cannot be had.
             CallError: this call failed.
-
         """
         with self._profile.in_force():
             config = _read_config()
             model = other or named_model(config)
             if not model and not self._always:
-                # Taken out of the configuration while we were running: the host would now use the main model.
-                raise ModelDownError(f"cannot write lines: auxiliary.{TASK} names no model any more")
+                # Taken out of the configuration while we were running: the host would now use the
+                # main model.
+                raise ModelDownError(
+                    f"cannot write lines: auxiliary.{TASK} names no model any more"
+                )
             try:
                 response = self._call(config, [said._asdict() for said in request], model)
                 reply = _reply(response)
@@ -94,16 +122,22 @@ class _Caller:
                 raise
             except Exception as error:
                 # Without its cause: a traceback of the host's may show keys.
-                raise fault_of(error, model or main_model(config) or "the main model", lambda text: _without_keys(text, config)) from None
+                raise fault_of(
+                    error,
+                    model or main_model(config) or "the main model",
+                    lambda text: _without_keys(text, config),
+                ) from None
             if model:
                 _refuse_main(response, config, model)
             return reply
 
     def _call(self, config: dict[str, Any], messages: list[dict[str, str]], model: str) -> Any:
-        """Where another model than the main one was named, the host must not take the main one when that one fails.
+        """Where another model than the main one was named, the host must not take the main one when
+        that one fails.
 
-        It does so on its own for a provider without credit or connection, and there is no setting against it. It asks for the main
-        provider first; within this scope it is told one that does not exist.
+        It does so on its own for a provider without credit or connection, and there is no setting
+        against it. It asks for the main provider first; within this scope it is told one that does
+        not exist.
         """
         from agent.auxiliary_client import call_llm
 
@@ -120,7 +154,10 @@ class _Caller:
 
 
 def _main_provider(runtime: dict[str, str]) -> contextlib.AbstractContextManager[object]:
-    """Within this the host takes ``runtime`` for its main provider, where it can be told; what answers is looked at all the same."""
+    """Within this the host takes ``runtime`` for its main provider, where it can be told.
+
+    What answers is looked at all the same.
+    """
     try:
         from agent.auxiliary_client import scoped_runtime_main
     except ImportError:
@@ -130,7 +167,9 @@ def _main_provider(runtime: dict[str, str]) -> contextlib.AbstractContextManager
 
 
 def _route(config: dict[str, Any], model: str, *, foreign: bool) -> dict[str, Any]:
-    """What the host must be told about the way to the model beyond what it reads in the profile's configuration itself."""
+    """What the host must be told about the way to the model beyond what it reads in the profile's
+    configuration itself.
+    """
     task = task_of(config)
     provider = word(task, "provider")
     if word(task, "base_url"):
@@ -138,35 +177,52 @@ def _route(config: dict[str, Any], model: str, *, foreign: bool) -> dict[str, An
         if not foreign or word(task, "api_key") or not name:
             return {}
         # Host 0.19 would look into the environment of the process, which is another profile's.
-        return {"provider": provider or "custom", "base_url": word(task, "base_url"), "api_key": key_of(name)}
+        return {
+            "provider": provider or "custom",
+            "base_url": word(task, "base_url"),
+            "api_key": key_of(name),
+        }
     if provider.lower() in ("", "auto"):
         provider = word(main_of(config), "provider") if model else ""
     provider = "" if provider.lower() in ("auto", "moa") else provider
     if foreign or provider.lower() in _GUESSED_FOR:
         found = _found(provider, model or main_model(config))
         if provider.lower() in _GUESSED_FOR and not found:
-            raise ModelDownError(f"cannot use {model}: Hermes has no address or no key for its provider {provider}")
+            raise ModelDownError(
+                f"cannot use {model}: Hermes has no address or no key for its provider {provider}"
+            )
         if foreign and found:
             return found if provider else {"main_runtime": {**found, "model": main_model(config)}}
-    # Named, so that a failure stays with this provider: left to choose, the host tries whatever else has a key.
+    # Named, so that a failure stays with this provider: left to choose, the host tries whatever
+    # else has a key.
     return {"provider": provider} if provider else {}
 
 
 def _found(provider: str, model: str) -> dict[str, Any]:
-    """The address and key of a provider in the profile in force; empty where the host has to see to it itself.
+    """The address and key of a provider in the profile in force.
 
-    Host 0.19 keeps its connections by provider and model, not by profile: without this one profile's calls would go out with the key
-    of whichever profile called first.
+    Empty where the host has to see to it itself.
+
+    Host 0.19 keeps its connections by provider and model, not by profile: without this one
+    profile's calls would go out with the key of whichever profile called first.
     """
     from hermes_cli.runtime_provider import resolve_runtime_provider
 
     try:
         runtime = resolve_runtime_provider(requested=provider or None, target_model=model or None)
     except Exception:  # the call then says what is wrong, in better words
-        logger.debug("optchat: no address and key for %s", provider or "the main provider", exc_info=True)
+        logger.debug(
+            "optchat: no address and key for %s", provider or "the main provider", exc_info=True
+        )
         return {}
-    found = {key: runtime.get(key) for key in ("provider", "base_url", "api_key", "api_mode") if runtime.get(key)}
-    return found if str(found.get("base_url", "")).startswith("http") and found.get("api_key") else {}
+    found = {
+        key: runtime.get(key)
+        for key in ("provider", "base_url", "api_key", "api_mode")
+        if runtime.get(key)
+    }
+    return (
+        found if str(found.get("base_url", "")).startswith("http") and found.get("api_key") else {}
+    )
 
 
 def _read_config() -> dict[str, Any]:
@@ -177,7 +233,9 @@ def _read_config() -> dict[str, Any]:
 
 
 def _reply(response: Any) -> Reply:
-    """The text of the answer, empty where it holds none, and what the endpoint tells about its cost."""
+    """The text of the answer, empty where it holds none, and what the endpoint tells about its
+    cost.
+    """
     content = response.choices[0].message.content
     usage = getattr(response, "usage", None)
     details = getattr(usage, "prompt_tokens_details", None)
@@ -195,24 +253,36 @@ def _count(table: Any, name: str) -> int | None:
 
 
 def _refuse_main(response: Any, config: dict[str, Any], model: str) -> None:
-    """See that the main model did not answer in place of another one. One such answer is paid for; what matters is that it is the last.
+    """See that the main model did not answer in place of another one.
+
+    One such answer is paid for; what matters is that it is the last.
 
     Raises:
         ModelDownError: it did.
-
     """
     answered, main = getattr(response, "model", None), main_model(config)
     chain = task_of(config).get("fallback_chain")
-    wanted = {model, *(word(entry, "model") for entry in chain or () if isinstance(entry, dict))} if isinstance(chain, list) else {model}
+    wanted = (
+        {model, *(word(entry, "model") for entry in chain or () if isinstance(entry, dict))}
+        if isinstance(chain, list)
+        else {model}
+    )
     if answered == main and main not in wanted:
-        raise ModelDownError(f"cannot use {model}: Hermes fell back to the main model {main}, which was not asked for")
+        raise ModelDownError(
+            f"cannot use {model}: Hermes fell back to the main model {main}, which was not "
+            "asked for"
+        )
 
 
 def _without_keys(text: str, config: dict[str, Any]) -> str:
-    """A text of the host's without what it knows to be secret and without the keys of the configuration."""
+    """A text of the host's without what it knows to be secret and without the keys of the
+    configuration.
+    """
     try:
         text = redact(text)
-    except Exception as error:  # then the reason is told without its words, which nobody has looked through
+    except (
+        Exception
+    ) as error:  # then the reason is told without its words, which nobody has looked through
         logger.debug("optchat: the host could not mask a text: %s", type(error).__name__)
         return "no reason can be shown"
     return masked(text, [word(table, "api_key") for table in (task_of(config), main_of(config))])

@@ -1,7 +1,8 @@
 """The settings as the host's setup and dashboard see them: texts in, ``config.json`` out.
 
-Holds the questions, the change of an answer into JSON, and the merge into the file a user may have edited by hand. Does not ask
-anything, ``setup.py`` does, and has no rules about values of its own, ``core/settings.py`` has. Called by the provider and setup.
+Holds the questions, the change of an answer into JSON, and the merge into the file a user may have
+edited by hand. Does not ask anything, ``setup.py`` does, and has no rules about values of its own,
+``core/settings.py`` has. Called by the provider and setup.
 """
 
 from __future__ import annotations
@@ -35,27 +36,39 @@ def schema() -> list[dict[str, Any]]:
 def read_config(hermes_home: str | Path) -> dict[str, Any]:
     """What the user has set, unknown keys included; empty where there is no file.
 
-    Raises:
-        SettingsError: the file cannot be read, or is no JSON object. It must not be replaced then: it holds somebody's work.
-
+    Raises: SettingsError: the file cannot be read, or is no JSON object. It must not be replaced
+    then: it holds somebody's work.
     """
     path = config_file(hermes_home)
     if path.is_symlink():
-        raise SettingsError(f"cannot use {path}: it is a symbolic link", path=path, hint="Put the real file in its place")
+        raise SettingsError(
+            f"cannot use {path}: it is a symbolic link",
+            path=path,
+            hint="Put the real file in its place",
+        )
     try:
         # utf-8-sig: some editors put a byte order mark in front, which json would refuse.
         raw = json.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise SettingsError(f"cannot read {path}: {error}", path=path, hint="Correct the file, or move it away") from error
+        raise SettingsError(
+            f"cannot read {path}: {error}", path=path, hint="Correct the file, or move it away"
+        ) from error
     if not isinstance(raw, dict):
-        raise SettingsError(f"cannot use {path}: it is not a JSON object", path=path, hint="Correct the file, or move it away")
+        raise SettingsError(
+            f"cannot use {path}: it is not a JSON object",
+            path=path,
+            hint="Correct the file, or move it away",
+        )
     return raw
 
 
 def native(field: Field, answer: Any) -> Any:
-    """The JSON value an answer given as text stands for; an answer nobody can read stays as it is, and the check names it."""
+    """The JSON value an answer given as text stands for.
+
+    An answer nobody can read stays as it is, and the check names it.
+    """
     if not isinstance(answer, str):
         return answer
     text = answer.strip()
@@ -84,15 +97,16 @@ def check(field: Field, value: Any) -> None:
 
 
 def save_config(values: dict[str, Any], hermes_home: str | Path) -> Path:
-    """Merge answers into ``config.json`` and return its path; nothing is written where nothing changes.
+    """Merge answers into ``config.json`` and return its path.
 
-    Keys we do not know are kept, in the file, and left out of what is merged. A value equal to the default is written only over
-    another one: later defaults shall reach those who never chose.
+    Nothing is written where nothing changes.
+
+    Keys we do not know are kept, in the file, and left out of what is merged. A value equal to the
+    default is written only over another one: later defaults shall reach those who never chose.
 
     Raises:
         SettingsError: a value cannot be used, or the file cannot be read; then nothing is written.
         StoreError: the file cannot be written.
-
     """
     from ..storage import files
 
@@ -126,7 +140,12 @@ def as_text(value: Any) -> str:
 
 
 def _host_field(field: Field) -> dict[str, Any]:
-    shown: dict[str, Any] = {"key": field.key, "label": field.label, "description": field.description, "required": False}
+    shown: dict[str, Any] = {
+        "key": field.key,
+        "label": field.label,
+        "description": field.description,
+        "required": False,
+    }
     shown["default"] = as_text(default(field))
     if field.choices:
         shown["choices"] = [value for value, _ in field.choices]

@@ -1,7 +1,8 @@
 """The packages optchat needs beyond the host's, and how they get there.
 
-Holds the list, the check for what is missing, and the installation into the running Python's environment. Imports none of them.
-Called by the provider (is it available?), by setup, and by the status rows: one check, so that they cannot disagree.
+Holds the list, the check for what is missing, and the installation into the running Python's
+environment. Imports none of them. Called by the provider (is it available?), by setup, and by the
+status rows: one check, so that they cannot disagree.
 """
 
 from __future__ import annotations
@@ -13,8 +14,16 @@ import sys
 from importlib.util import find_spec
 from typing import Final
 
-REQUIREMENTS: Final = {"orjson": "orjson>=3.9", "filelock": "filelock>=3.31", "pydantic": "pydantic>=2.5", "rich": "rich>=13"}
-"""Module name, and what an installer is asked for. The same list stands in pyproject.toml and, by name, in plugin.yaml."""
+REQUIREMENTS: Final = {
+    "orjson": "orjson>=3.9",
+    "filelock": "filelock>=3.31",
+    "pydantic": "pydantic>=2.5",
+    "rich": "rich>=13",
+}
+"""Module name, and what an installer is asked for.
+
+The same list stands in pyproject.toml and, by name, in plugin.yaml.
+"""
 
 _INSTALL_TIMEOUT_S: Final = 300
 
@@ -28,7 +37,10 @@ def advice(names: list[str]) -> str:
     """One sentence saying what is missing and how to get it; empty when nothing is."""
     if not names:
         return ""
-    return f"optchat needs {', '.join(names)}, not installed for {sys.executable}. Run: hermes memory setup optchat"
+    return (
+        f"optchat needs {', '.join(names)}, not installed for {sys.executable}. Run: hermes "
+        "memory setup optchat"
+    )
 
 
 def command(names: list[str]) -> list[str]:
@@ -41,10 +53,19 @@ def command(names: list[str]) -> list[str]:
 
 
 def install(names: list[str]) -> str:
-    """Install these modules; the last lines of the installer's complaint, or an empty string when they can be imported now."""
+    """Install these modules.
+
+    The last lines of the installer's complaint, or an empty string when they can be imported now.
+    """
     try:
         done = subprocess.run(  # noqa: S603 - a fixed command with our own list of names
-            command(names), capture_output=True, text=True, encoding="utf-8", errors="replace", timeout=_INSTALL_TIMEOUT_S, check=False
+            command(names),
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=_INSTALL_TIMEOUT_S,
+            check=False,
         )
         output = done.stderr.strip() or done.stdout.strip()
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -1,7 +1,10 @@
-"""What an exception of the host's model call means to us: that the model cannot be had at all, or that one call failed.
+"""What an exception of the host's model call means to us.
 
-Holds the rules and the wording, with secrets taken out of it. The hosts raise what the libraries of many providers raise; these are
-told by their status and their names, since importing those libraries costs a second. Called by ``calling.py``.
+That the model cannot be had at all, or that one call failed.
+
+Holds the rules and the wording, with secrets taken out of it. The hosts raise what the libraries of
+many providers raise; these are told by their status and their names, since importing those
+libraries costs a second. Called by ``calling.py``.
 """
 
 from __future__ import annotations
@@ -17,7 +20,10 @@ if TYPE_CHECKING:
     from ..core.errors import OptchatError
 
 CAUSE_CHARS: Final = 300
-"""How much of a cause is told: it is one line of a status, and some endpoints answer with a web page."""
+"""How much of a cause is told.
+
+It is one line of a status, and some endpoints answer with a web page.
+"""
 
 _DOWN: Final = {
     401: "its key was refused",
@@ -27,20 +33,34 @@ _DOWN: Final = {
     429: "it is asked too often, or its quota is used up",
 }
 _NO_MODEL: Final = re.compile(
-    r"model.{0,80}(not exist|not found|not supported)|(unknown|no such|invalid|not a valid) model", re.IGNORECASE | re.DOTALL
+    r"model.{0,80}(not exist|not found|not supported)|(unknown|no such|invalid|not a valid) model",
+    re.IGNORECASE | re.DOTALL,
 )
-"""Some endpoints answer 400 where they mean 404. Were it taken for the fault of one text, every text would get a makeshift line."""
+"""Some endpoints answer 400 where they mean 404.
 
-_UNREACHABLE: Final = frozenset({"ConnectError", "ConnectTimeout", "ConnectionRefusedError", "gaierror", "ProxyError"})
-"""Nothing was sent. A connection that breaks later is one call's failure: the text may have been what broke it."""
+Were it taken for the fault of one text, every text would get a makeshift line.
+"""
+
+_UNREACHABLE: Final = frozenset(
+    {"ConnectError", "ConnectTimeout", "ConnectionRefusedError", "gaierror", "ProxyError"}
+)
+"""Nothing was sent.
+
+A connection that breaks later is one call's failure: the text may have been what broke it.
+"""
 
 _MISSING: Final = frozenset({"ImportError", "ModuleNotFoundError"})
 _UNCONFIGURED: Final = frozenset({"AuxiliaryClientUnavailable", "AuthError", "UnscopedSecretError"})
-_UNCONFIGURED_TEXT: Final = re.compile(r"no LLM provider configured|no API key was found|without credentials", re.IGNORECASE)
+_UNCONFIGURED_TEXT: Final = re.compile(
+    r"no LLM provider configured|no API key was found|without credentials", re.IGNORECASE
+)
 
 
 def fault_of(error: Exception, model: str, mask: Callable[[str], str]) -> OptchatError:
-    """Our error for one of the host's. ``model``: for people. ``mask``: takes secrets out of a text."""
+    """Our error for one of the host's.
+
+    ``model``: for people. ``mask``: takes secrets out of a text.
+    """
     why = _why_down(error)
     cause = _shortened(mask(str(error)) or type(error).__name__)
     if why:

@@ -1,7 +1,7 @@
 """What keeps a fault of ours from becoming a fault of the host's.
 
-Holds the decorator every hook wears and the record of which troubles are going on. Tells the user of a trouble once when it begins
-and once when it is over, the log likewise. Called by the provider.
+Holds the decorator every hook wears and the record of which troubles are going on. Tells the user
+of a trouble once when it begins and once when it is over, the log likewise. Called by the provider.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ class Troubles:
         self._lock = threading.Lock()
 
     def tell_through(self, callback: object) -> None:
-        """Show messages to the user by this function of the host's; without one they only go to the log."""
+        """Show messages to the user by this function of the host's.
+
+        Without one they only go to the log.
+        """
         self._tell = callback if callable(callback) else None
 
     def failed(self, hook: str, error: Exception) -> None:
@@ -44,7 +47,12 @@ class Troubles:
             hooks.add(hook)
         if first_here:
             # Our own errors say all there is; of any other the traceback is what a report needs.
-            logger.warning("optchat: %s failed: %s", hook, error, exc_info=None if isinstance(error, OptchatError) else error)
+            logger.warning(
+                "optchat: %s failed: %s",
+                hook,
+                error,
+                exc_info=None if isinstance(error, OptchatError) else error,
+            )
         if first_ever:
             self._say(f"Memory: {error}. The chat goes on without it.")
 
@@ -90,10 +98,13 @@ class Troubles:
 
 
 def hook(nothing: Callable[[], Any], within_s: float = 0.0) -> Callable[[_Method], _Method]:
-    """A method the host calls. Whatever is raised in it stays with us, and the host gets what ``nothing()`` returns.
+    """A method the host calls.
 
-    ``within_s``: it gets that as well after so many seconds, and the method goes on by itself: a disk that hangs for a minute must
-    not hold up the user for a minute. 0: however long it takes. The method's object has its ``Troubles`` in an attribute ``troubles``.
+    Whatever is raised in it stays with us, and the host gets what ``nothing()`` returns.
+
+    ``within_s``: it gets that as well after so many seconds, and the method goes on by itself: a
+    disk that hangs for a minute must not hold up the user for a minute. 0: however long it takes.
+    The method's object has its ``Troubles`` in an attribute ``troubles``.
     """
 
     def decorate(method: _Method) -> _Method:
@@ -102,7 +113,13 @@ def hook(nothing: Callable[[], Any], within_s: float = 0.0) -> Callable[[_Method
         def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
             try:
                 call = functools.partial(method, self, *args, **kwargs)
-                result = _within(within_s, call, functools.partial(self.troubles.ended_late, method.__name__)) if within_s else call()
+                result = (
+                    _within(
+                        within_s, call, functools.partial(self.troubles.ended_late, method.__name__)
+                    )
+                    if within_s
+                    else call()
+                )
             except Exception as error:  # the user's turn goes on without memory
                 self.troubles.failed(method.__name__, error)
                 return nothing()
@@ -114,8 +131,12 @@ def hook(nothing: Callable[[], Any], within_s: float = 0.0) -> Callable[[_Method
     return decorate
 
 
-def _within(seconds: float, call: Callable[[], Any], ended_late: Callable[[Exception | None], None]) -> Any:
-    """What a call returns or raises; after so many seconds our own error, and the call goes on in its thread.
+def _within(
+    seconds: float, call: Callable[[], Any], ended_late: Callable[[Exception | None], None]
+) -> Any:
+    """What a call returns or raises.
+
+    After so many seconds our own error, and the call goes on in its thread.
 
     ``ended_late``: told, once such a call is over, what was raised in it.
     """
@@ -135,10 +156,13 @@ def _within(seconds: float, call: Callable[[], Any], ended_late: Callable[[Excep
             ended_late(failure)
 
     # A copy of the context: hosts keep in it which profile they are at work for.
-    thread = threading.Thread(target=contextvars.copy_context().run, args=(run,), name="optchat-hook", daemon=True)
+    thread = threading.Thread(
+        target=contextvars.copy_context().run, args=(run,), name="optchat-hook", daemon=True
+    )
     try:
         thread.start()
-    except RuntimeError:  # the interpreter is ending, or has no thread left to give: then here, for as long as it takes
+    # the interpreter is ending, or has no thread left to give: then here, for as long as it takes
+    except RuntimeError:
         return call()
     try:
         result, failure = came.get(timeout=seconds)

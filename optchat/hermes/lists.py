@@ -1,8 +1,10 @@
-"""The host's message list as a turn begins, which is the list of the request that follows but for the block still to come.
+"""The host's message list as a turn begins, which is the list of the request that follows but for
+the block still to come.
 
-No hook of a memory provider is shown it before ``prefetch``; a general plugin's ``pre_llm_call`` is,
-right before it and after a compression (host 0.19: agent/turn_context.py, build_turn_context; host
-0.22: agent/turn_context.py, _collect_pre_llm_call_context). It only listens and changes nothing.
+No hook of a memory provider is shown it before ``prefetch``; a general plugin's ``pre_llm_call``
+is, right before it and after a compression (host 0.19: agent/turn_context.py, build_turn_context;
+host 0.22: agent/turn_context.py, _collect_pre_llm_call_context). It only listens and changes
+nothing.
 """
 
 from __future__ import annotations
@@ -18,11 +20,15 @@ if TYPE_CHECKING:
 
 HOOK: Final = "pre_llm_call"
 _KEPT: Final = 64
-"""Turns that may have begun without having asked for their block yet, over all agents of a process."""
+"""Turns that may have begun without having asked for their block yet, over all agents of a process.
+"""
 
 
 class FirstList(NamedTuple):
-    """The list a turn begins with: what stands in it, how many messages it has, the last of them."""
+    """The list a turn begins with.
+
+    What stands in it, how many messages it has, the last of them.
+    """
 
     standing: Standing
     length: int
@@ -35,7 +41,10 @@ _lock = threading.Lock()
 
 
 def follow(ctx: Any) -> None:
-    """Listen to turns that begin; called for every agent the host builds, also before setup has installed what we need."""
+    """Listen to turns that begin.
+
+    Called for every agent the host builds, also before setup has installed what we need.
+    """
     if dependencies.missing():
         return
     if hasattr(ctx, "register_auxiliary_task"):
@@ -47,7 +56,8 @@ def follow(ctx: Any) -> None:
         from hermes_cli.plugins import PluginContext, PluginManifest, get_plugin_manager
 
         manager = get_plugin_manager()
-        if turn_begins not in manager._hooks.get(HOOK, ()):  # noqa: SLF001 - asked for every agent: one ear is enough
+        # Asked for every agent: one ear is enough.
+        if turn_begins not in manager._hooks.get(HOOK, ()):  # noqa: SLF001
             PluginContext(PluginManifest(name="optchat"), manager).register_hook(HOOK, turn_begins)
     except Exception as error:  # a host of another shape: the lists after each turn have to do
         logger.warning("optchat: cannot see the message list as a turn begins: %s", error)

@@ -1,8 +1,9 @@
 """The memories open in this process, shared by the providers that use them.
 
-A host builds a provider for every agent and may drop one without a word; a gateway keeps hundreds. Holds one ``Memory`` for each
-directory and way of use, counted by who has borrowed it, and closes it when the last one is done. Nothing depends on there being
-only one: the package may be imported under two names, and then there are two of these.
+A host builds a provider for every agent and may drop one without a word; a gateway keeps hundreds.
+Holds one ``Memory`` for each directory and way of use, counted by who has borrowed it, and closes
+it when the last one is done. Nothing depends on there being only one: the package may be imported
+under two names, and then there are two of these.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
 
 
 class _Key(NamedTuple):
-    """What makes two providers share a memory. The process id: a forked child must not use its parent's threads and handles."""
+    """What makes two providers share a memory.
+
+    The process id: a forked child must not use its parent's threads and handles.
+    """
 
     root: str
     compact: bool
@@ -81,8 +85,8 @@ def borrow(root: Path, borrower: object, *, compact: bool) -> Loan:
         shared.borrowers += 1
         loan = Loan(key, shared.memory)
     _close(finished)
-    # Eviction drops a provider without shutdown. Its finalizer may run in any thread, in the middle of anything, this lock held
-    # included: it only leaves a note for the next who passes.
+    # Eviction drops a provider without shutdown. Its finalizer may run in any thread, in the middle
+    # of anything, this lock held included: it only leaves a note for the next who passes.
     weakref.finalize(borrower, _dropped.append, loan).atexit = False
     return loan
 
@@ -94,7 +98,10 @@ def open_memory(root: Path, *, compact: bool) -> Memory:
         OptchatError: it cannot be opened.
 
     """
-    from ..memory import Memory, load_settings  # late: what they need may only just have been installed
+    from ..memory import (
+        Memory,
+        load_settings,
+    )  # late: what they need may only just have been installed
     from .calling import model_of
 
     # The first to borrow decides for all: they have the directory, and so the profile, in common.

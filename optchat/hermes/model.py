@@ -1,7 +1,7 @@
 """Which model of the host's writes our lines.
 
-Holds the name of the auxiliary task and how the host's configuration names a model for it. Does not call a model, ``calling.py`` does.
-Called by that module, by setup and by status.
+Holds the name of the auxiliary task and how the host's configuration names a model for it. Does not
+call a model, ``calling.py`` does. Called by that module, by setup and by status.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from typing import Any, Final
 TASK: Final = "optchat_compact"
 
 TIMEOUT_S: Final = 180.0
-"""How long a call may take where ``auxiliary.optchat_compact.timeout`` does not say. The host's own 30 seconds are too short for a
-model on the user's machine to read a view of the memory, and what times out is paid for and asked again."""
+"""How long a call may take where ``auxiliary.optchat_compact.timeout`` does not say.
+
+The host's own 30 seconds are too short for a model on the user's machine to read a view of the
+memory, and what times out is paid for and asked again.
+"""
 
 
 def task_of(config: Any) -> dict[str, Any]:
@@ -25,8 +28,8 @@ def task_of(config: Any) -> dict[str, Any]:
 def named_model(config: Any) -> str:
     """The model ``auxiliary.optchat_compact`` names, or an empty string.
 
-    The host reads a missing model, and the word ``auto``, as "the main model": that is no model named for this, and using it
-    would spend the user's dearest tokens unasked.
+    The host reads a missing model, and the word ``auto``, as "the main model": that is no model
+    named for this, and using it would spend the user's dearest tokens unasked.
     """
     name = word(task_of(config), "model")
     return "" if name.lower() == "auto" else name

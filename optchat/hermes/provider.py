@@ -1,7 +1,8 @@
 """The memory provider: every hook of the host, each a few lines onto the memory.
 
-Holds one agent's session and its troubles, and keeps no conversation: what must survive is on disk. The host builds one provider
-for every agent, calls its hooks from several threads at once, and may drop it without a word.
+Holds one agent's session and its troubles, and keeps no conversation: what must survive is on disk.
+The host builds one provider for every agent, calls its hooks from several threads at once, and may
+drop it without a word.
 """
 
 from __future__ import annotations
@@ -25,23 +26,32 @@ PRE_COMPRESS_CHARS: Final = 6_000
 """The host cuts what it takes into its summary prompt at this length."""
 
 PRE_COMPRESS_HEAD: Final = """\
-The memory keeps every message of this conversation word for word. Each line `id+n|text` stands for n messages from number id on, and
+The memory keeps every message of this conversation word for word. Each line `id+n|text` stands \
+for n messages from number id on, and
 optchat_zoom(id, n) opens it again: where the summary leaves details out, let it name the address.
 """
 
 TURN_WAIT_S: Final = 2.0
-"""Longest a hook in the middle of a turn may take. All of them take milliseconds, unless the disk hangs."""
+"""Longest a hook in the middle of a turn may take.
+
+All of them take milliseconds, unless the disk hangs.
+"""
 END_WAIT_S: Final = 5.0
-"""Longest a hook between turns or at the end of a program may take; the host gives up on a ``prefetch`` after 8."""
+"""Longest a hook between turns or at the end of a program may take.
+
+The host gives up on a ``prefetch`` after 8.
+"""
 
 OPEN_WAIT_S: Final = 10.0
-"""Longest the beginning of a session may take; an index that has to be made anew is made meanwhile."""
+"""Longest the beginning of a session may take; an index that has to be made anew is made meanwhile.
+"""
 
 _LINE: Final = re.compile(r"^ {0,2}\d+\+\d+\|", re.MULTILINE)
 _said_unavailable = False
 
 
-class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types are unknown where this is checked
+# The host's types are unknown where this is checked.
+class OptchatProvider(MemoryProvider):  # type: ignore[misc]
     """Endless memory for one agent."""
 
     def __init__(self) -> None:
@@ -57,8 +67,12 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
     # -- before a session: asked of instances that never see one
 
     def is_available(self) -> bool:
-        """Whether everything we need can be imported. Listings ask as well: nothing is imported, no disk is touched."""
-        global _said_unavailable  # noqa: PLW0603 - once for a process, not for every agent it builds
+        """Whether everything we need can be imported.
+
+        Listings ask as well: nothing is imported, no disk is touched.
+        """
+        # Once for a process, not for every agent it builds.
+        global _said_unavailable  # noqa: PLW0603
         lacking = dependencies.missing()
         if lacking and not _said_unavailable:
             # Older hosts go on without memory and without a word: this line is then all there is.
@@ -75,7 +89,10 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
         return configuration.schema()
 
     def save_config(self, values: dict[str, Any], hermes_home: str) -> None:
-        """Merge answers into the settings of a profile. What is raised is shown by the host: a value that cannot be used."""
+        """Merge answers into the settings of a profile.
+
+        What is raised is shown by the host: a value that cannot be used.
+        """
         configuration.save_config(values, hermes_home)
 
     def post_setup(self, hermes_home: str, config: dict[str, Any]) -> None:
@@ -85,7 +102,10 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
         setup.run(hermes_home, config)
 
     def get_status_config(self, _provider_config: dict[str, Any]) -> dict[str, str]:
-        """The rows of ``hermes memory status``, which tells no provider of which profile it speaks: the one in force."""
+        """The rows of ``hermes memory status``, which tells no provider of which profile it speaks.
+
+        The one in force.
+        """
         from hermes_constants import get_hermes_home
 
         from . import status
@@ -104,7 +124,10 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
 
     @hook(silence, OPEN_WAIT_S)
     def initialize(self, session_id: str, **kwargs: Any) -> None:
-        """Begin a session, or begin it again: a second call puts a new session in place of the first."""
+        """Begin a session, or begin it again.
+
+        A second call puts a new session in place of the first.
+        """
         self.troubles.tell_through(kwargs.get("warning_callback"))
         session = Session(session_id, kwargs)
         before, self._session = self._session, session
@@ -127,7 +150,11 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
         return "" if session is None or session.off else BLOCKS[session.settings.memory_mode]
 
     def get_tool_schemas(self) -> list[dict[str, Any]]:
-        """The tools. All of them before a session: the host then notes which names are ours, and asks again for what to offer."""
+        """The tools.
+
+        All of them before a session: the host then notes which names are ours, and asks again for
+        what to offer.
+        """
         session = self._session
         if session is None:
             return tools.schemas(search=True)
@@ -136,7 +163,8 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
     # -- on the path of a turn: these wait for nobody
 
     @hook(silence, TURN_WAIT_S)
-    def on_turn_start(self, turn_number: int, message: str, **kwargs: Any) -> None:  # noqa: ARG002 - the host's signature
+    # The host's signature.
+    def on_turn_start(self, turn_number: int, message: str, **kwargs: Any) -> None:  # noqa: ARG002
         """Keep what the user said, before anything can go wrong with the turn."""
         if session := self._writing():
             author = str(kwargs.get("author_name") or kwargs.get("author_id") or session.author)
@@ -158,7 +186,9 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
         begun = lists.begun(named, take=True)
         text = session.memory().recall(_words(query), named, begun and begun.standing)
         self._recalled_lines = len(_LINE.findall(text))
-        self.troubles.worked("initialize")  # what it could not do is done by now; it is not called again to say so
+        self.troubles.worked(
+            "initialize"
+        )  # what it could not do is done by now; it is not called again to say so
         return text
 
     def queue_prefetch(self, query: str, *, session_id: str = "") -> None:
@@ -170,18 +200,28 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
             from agent.memory_provider import RecallStatus
         except ImportError:
             return None
-        return RecallStatus(provider_label=self.name, count=self._recalled_lines) if self._recalled_lines else None
+        return (
+            RecallStatus(provider_label=self.name, count=self._recalled_lines)
+            if self._recalled_lines
+            else None
+        )
 
-    def handle_tool_call(self, tool_name: str, args: dict[str, Any], **kwargs: Any) -> str:  # noqa: ARG002 - the host's signature
+    # The host's signature.
+    def handle_tool_call(self, tool_name: str, args: dict[str, Any], **kwargs: Any) -> str:  # noqa: ARG002
         """The answer of one of our tools, as a JSON string, also where there is none."""
         session = self._session
         if session is None or not session.has_tools:
-            return tools.answer(error="the memory is switched off here", instead="answer without it")
+            return tools.answer(
+                error="the memory is switched off here", instead="answer without it"
+            )
         try:
             return tools.call(session.memory(), tool_name, args if isinstance(args, dict) else {})
         except Exception as error:  # the model is told, and the turn goes on
             self.troubles.failed("handle_tool_call", error)
-            return tools.answer(error=f"the memory could not be read: {error}", instead="answer without it, and say so")
+            return tools.answer(
+                error=f"the memory could not be read: {error}",
+                instead="answer without it, and say so",
+            )
 
     # -- after a turn
 
@@ -198,24 +238,43 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
         """Log what the turn brought; durable when this returns, or spooled."""
         if session := self._writing():
             if messages is None:
-                messages = [{"role": "user", "content": user_content}, {"role": "assistant", "content": assistant_content}]
-            author = (turn_author or {}).get("name") or (turn_author or {}).get("id") or session.author
+                messages = [
+                    {"role": "user", "content": user_content},
+                    {"role": "assistant", "content": assistant_content},
+                ]
+            author = (
+                (turn_author or {}).get("name") or (turn_author or {}).get("id") or session.author
+            )
             try:
-                # First: the next turn may begin before the log is written. It must not cost the turn its log.
+                # First: the next turn may begin before the log is written. It must not cost the
+                # turn its log.
                 session.memory().list_shown(session.named(session_id), messages)
             finally:
-                session.capture().turn_ended(messages, user_content if isinstance(user_content, str) else None, author=str(author))
+                session.capture().turn_ended(
+                    messages,
+                    user_content if isinstance(user_content, str) else None,
+                    author=str(author),
+                )
             self.troubles.worked("initialize")
             self.troubles.mention(session.memory().warnings)
 
     @hook(silence, TURN_WAIT_S)
-    def on_delegation(self, task: str, result: str, *, child_session_id: str = "", **kwargs: Any) -> None:  # noqa: ARG002
+    def on_delegation(
+        self,
+        task: str,
+        result: str,
+        *,
+        child_session_id: str = "",  # noqa: ARG002
+        **kwargs: Any,  # noqa: ARG002
+    ) -> None:
         """Log what a subagent was asked and what it reported."""
         if session := self._writing():
             session.capture().delegated(_words(task), _words(result))
 
     @hook(silence, TURN_WAIT_S)
-    def on_memory_write(self, action: str, target: str, content: str, metadata: dict[str, Any] | None = None) -> None:
+    def on_memory_write(
+        self, action: str, target: str, content: str, metadata: dict[str, Any] | None = None
+    ) -> None:
         """Log what the host's own memory tool put down, replaced or struck."""
         if session := self._writing():
             old = metadata or {}
@@ -225,7 +284,9 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
 
     @hook(empty, END_WAIT_S)
     def on_pre_compress(self, messages: list[dict[str, Any]]) -> str:
-        """Log what is still missing, and hand the host the lines of what is about to go, so that its summary can point to them."""
+        """Log what is still missing, and hand the host the lines of what is about to go, so that
+        its summary can point to them.
+        """
         session = self._writing()
         if session is None:
             return ""
@@ -235,7 +296,14 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
 
     @hook(silence, END_WAIT_S)
     def on_session_switch(
-        self, new_session_id: str, *, parent_session_id: str = "", reset: bool = False, rewound: bool = False, reason: str = "", **_: Any
+        self,
+        new_session_id: str,
+        *,
+        parent_session_id: str = "",
+        reset: bool = False,
+        rewound: bool = False,
+        reason: str = "",
+        **_: Any,
     ) -> None:
         """Follow the agent to another session, or to an earlier point of this one."""
         session = self._session
@@ -247,11 +315,16 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc] # the host's types 
             session.compressed()
         if session.writes:
             _follow_list(session.memory(), parent or old, session.id, reason=reason)
-            session.capture().switched(session.id, parent=parent, reset=reset, rewound=rewound, reason=reason)
+            session.capture().switched(
+                session.id, parent=parent, reset=reset, rewound=rewound, reason=reason
+            )
 
     @hook(silence, END_WAIT_S)
     def on_session_end(self, messages: list[dict[str, Any]]) -> None:
-        """Log what is still missing. The session may go on: the host also calls this at a compression."""
+        """Log what is still missing.
+
+        The session may go on: the host also calls this at a compression.
+        """
         if session := self._writing():
             session.capture().ended(messages)
 
@@ -282,7 +355,10 @@ def _follow_list(memory: Memory, old: str, new: str, *, reason: str) -> None:
 
 
 def _words(content: object) -> str:
-    """A text a host gives, which may be of the shape of a message's content: parts, or nothing at all."""
+    """A text a host gives, which may be of the shape of a message's content.
+
+    Parts, or nothing at all.
+    """
     if isinstance(content, str):
         return content
     from ..core.hostlist import text_of

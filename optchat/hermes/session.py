@@ -1,7 +1,8 @@
 """What one agent's session is to us: which memory, whether it may write, and what it is shown.
 
-Holds the decisions made of what the host says about an agent, and the memory borrowed for it. Opens it again where that failed
-before: one lock held at a bad moment must not cost a whole session. Called by the provider.
+Holds the decisions made of what the host says about an agent, and the memory borrowed for it. Opens
+it again where that failed before: one lock held at a bad moment must not cost a whole session.
+Called by the provider.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
     from ..memory import Memory
 
 READ_ONLY: Final = frozenset({"cron", "subagent", "flush"})
-"""Contexts and platforms whose words are a program's own: they may look, and leave nothing behind."""
+"""Contexts and platforms whose words are a program's own: they may look, and leave nothing behind.
+"""
 
 
 class Session:
@@ -32,8 +34,12 @@ class Session:
 
         home = options.get("hermes_home")
         if not home:
-            # Never a guess: with several profiles in one process the ambient one may be somebody else's.
-            raise OptchatError("cannot tell where the memory is: the host did not say which profile this is (hermes_home)")
+            # Never a guess: with several profiles in one process the ambient one may be somebody
+            # else's.
+            raise OptchatError(
+                "cannot tell where the memory is: the host did not say which profile this is "
+                "(hermes_home)"
+            )
         # A host that names no session still has one agent, whose lists go on from each other.
         self.id = f"unnamed-{uuid4().hex[:12]}"
         self.id = self.named(session_id)
@@ -53,7 +59,10 @@ class Session:
         self._lock = threading.Lock()
 
     def named(self, session_id: str) -> str:
-        """The session a hook names, as it is written on disk, or this one. Half a character in its name would fail every question."""
+        """The session a hook names, as it is written on disk, or this one.
+
+        Half a character in its name would fail every question.
+        """
         from ..core.records import clean
 
         return (clean(session_id) if isinstance(session_id, str) else "") or self.id
@@ -99,13 +108,18 @@ class Session:
             return self._capture
 
     def lines(self, max_chars: int) -> str:
-        """Lines for what this session has said since its last compression, in at most ``max_chars`` characters."""
+        """Lines for what this session has said since its last compression, in at most ``max_chars``
+        characters.
+        """
         memory = self.memory()
         self._seen_to = int(memory.status()["messages"])
         return memory.lines(self._compressed_to, self._seen_to, max_chars, self.id)
 
     def compressed(self) -> None:
-        """A compression is over: the next one is about what comes from here on. A new process begins at the session's start."""
+        """A compression is over: the next one is about what comes from here on.
+
+        A new process begins at the session's start.
+        """
         self._compressed_to = self._seen_to
 
     def close(self) -> None:

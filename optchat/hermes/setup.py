@@ -1,7 +1,10 @@
-"""The dialogue of ``hermes memory setup optchat``: install, ask, say who writes the lines, activate.
+"""The dialogue of ``hermes memory setup optchat``.
 
-Holds the order of these steps and their words. Does not decide what a value may be (``configuration.py``) or how packages get in
-(``dependencies.py``). Called by the host through the provider, on the console, once for each setup.
+Install, ask, say who writes the lines, activate.
+
+Holds the order of these steps and their words. Does not decide what a value may be
+(``configuration.py``) or how packages get in (``dependencies.py``). Called by the host through the
+provider, on the console, once for each setup.
 """
 
 from __future__ import annotations
@@ -21,17 +24,21 @@ if TYPE_CHECKING:
 _TRIES: Final = 3
 
 _NAMING: Final = f"""\
-    hermes config set auxiliary.{TASK}.provider auto    # your main provider; or openrouter, anthropic, ...
+    hermes config set auxiliary.{TASK}.provider auto    # your main provider; \
+or openrouter, anthropic, ...
     hermes config set auxiliary.{TASK}.model NAME       # as that provider spells it
 
-  Hermes may call these keys unknown; it keeps them and reads them. A running gateway takes them up when it is restarted."""
+  Hermes may call these keys unknown; it keeps them and reads them. A running gateway takes them \
+up when it is restarted."""
 
 
 def run(hermes_home: str, config: dict[str, Any], say: Callable[[str], None] = print) -> None:
-    """Set the provider up for one profile. ``config`` is the host's configuration; activation is saved into it last.
+    """Set the provider up for one profile.
 
-    Where a package is missing and cannot be installed, nothing is activated: a provider that is selected and not available leaves
-    the user without memory, on older hosts without a word.
+    ``config`` is the host's configuration; activation is saved into it last.
+
+    Where a package is missing and cannot be installed, nothing is activated: a provider that is
+    selected and not available leaves the user without memory, on older hosts without a word.
     """
     say("\n  optchat: endless memory\n")
     if not _install(say):
@@ -65,9 +72,15 @@ def _install(say: Callable[[str], None]) -> bool:
 
 
 def _ask_all(hermes_home: str, say: Callable[[str], None]) -> None:
-    """Ask for each setting and keep what is answered at once: a break-off loses only what was not reached."""
+    """Ask for each setting and keep what is answered at once.
+
+    A break-off loses only what was not reached.
+    """
     stored = configuration.read_config(hermes_home)
-    say(f"  Settings, kept in {configuration.config_file(hermes_home)}. Enter keeps the value in brackets.\n")
+    say(
+        f"  Settings, kept in {configuration.config_file(hermes_home)}. Enter keeps the "
+        "value in brackets.\n"
+    )
     for field in FIELDS:
         if field.asked:
             answer = _ask(field, stored.get(field.key, configuration.default(field)), say)
@@ -76,11 +89,16 @@ def _ask_all(hermes_home: str, say: Callable[[str], None]) -> None:
 
 
 def _ask(field: Field, current: Any, say: Callable[[str], None]) -> Any:
-    """The value the user gives, or None to leave things as they are: an empty line, no console, or three bad answers."""
+    """The value the user gives, or None to leave things as they are.
+
+    An empty line, no console, or three bad answers.
+    """
     for value, meaning in field.choices:
         say(f"    {value}: {meaning}")
     for _ in range(_TRIES):
-        sys.stdout.write(f"  {field.label}: {field.description} [{configuration.as_text(current) or 'none'}]: ")
+        sys.stdout.write(
+            f"  {field.label}: {field.description} [{configuration.as_text(current) or 'none'}]: "
+        )
         sys.stdout.flush()
         line = sys.stdin.readline()
         if not line.endswith("\n"):
@@ -88,7 +106,9 @@ def _ask(field: Field, current: Any, say: Callable[[str], None]) -> Any:
         text = line.strip()
         if not text:
             return None
-        value = configuration.native(field, "" if text.lower() == "none" and field.kind == "json" else text)
+        value = configuration.native(
+            field, "" if text.lower() == "none" and field.kind == "json" else text
+        )
         try:
             configuration.check(field, value)
         except OptchatError as error:
@@ -113,11 +133,13 @@ def _who_writes(hermes_home: str, config: dict[str, Any]) -> str:
     if chosen == "model":
         main = f" {name}" if (name := main_model(config)) else ""
         return (
-            f"  No model is named for writing lines: your MAIN model{main} writes them, at its price (summarizer: model).\n"
+            f"  No model is named for writing lines: your MAIN model{main} writes them, at "
+            "its price (summarizer: model).\n"
             f"{_limits(stored)}\n  To name a small, cheap one in its place:\n\n{_NAMING}"
         )
     return (
-        "  No model is named for writing lines: they are written on this machine, free of cost; nothing is sent anywhere, and they\n"
+        "  No model is named for writing lines: they are written on this machine, free of "
+        "cost; nothing is sent anywhere, and they\n"
         f"  are plainer than a model's. To have a small, cheap one write them:\n\n{_NAMING}"
     )
 
@@ -125,8 +147,15 @@ def _who_writes(hermes_home: str, config: dict[str, Any]) -> str:
 def _limits(stored: dict[str, Any]) -> str:
     """What is sent to a model, and how much a day."""
     limit = stored.get("compact_tokens_per_day", 5_000_000)
-    most = f"at most {limit:,} tokens a day" if isinstance(limit, int) and limit > 0 else "without a limit for a day"
-    return f"  What you and your agent say is sent to it, known secrets masked, {most}. Tool output is summed up here."
+    most = (
+        f"at most {limit:,} tokens a day"
+        if isinstance(limit, int) and limit > 0
+        else "without a limit for a day"
+    )
+    return (
+        f"  What you and your agent say is sent to it, known secrets masked, {most}. Tool output "
+        "is summed up here."
+    )
 
 
 def _activate(config: dict[str, Any]) -> None:

@@ -35,12 +35,16 @@ def parent_of(home: Path, session: str) -> str:
         return ""
     until = time.monotonic() + WAIT_S
     try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=WAIT_S)) as db:
+        with closing(
+            sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True, timeout=WAIT_S)
+        ) as db:
             db.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
             row = db.execute(
                 "SELECT parent_session_id FROM sessions WHERE id = ?", (session,)
             ).fetchone()
     except sqlite3.Error as error:
-        logger.debug("optchat: %s cannot be asked which session %s is a branch of: %s", path, session, error)
+        logger.debug(
+            "optchat: %s cannot be asked which session %s is a branch of: %s", path, session, error
+        )
         return ""
     return row[0] if row and isinstance(row[0], str) else ""

@@ -1,6 +1,7 @@
 """What ``hermes memory status`` prints about the memory.
 
-Holds the rows and their words. Opens the memory for reading only, builds nothing and makes no directory. Called by the provider.
+Holds the rows and their words. Opens the memory for reading only, builds nothing and makes no
+directory. Called by the provider.
 """
 
 from __future__ import annotations
@@ -16,13 +17,20 @@ if TYPE_CHECKING:
 
 
 def rows(hermes_home: str | Path) -> dict[str, str]:
-    """Label and text of each row; a fault is a row as well, so that asking for the status never fails."""
+    """Label and text of each row.
+
+    A fault is a row as well, so that asking for the status never fails.
+    """
     root = configuration.memory_root(hermes_home)
     shown = {"directory": str(root)}
     if lacking := dependencies.advice(dependencies.missing()):
         return {**shown, "not available": lacking}
     if not root.is_dir():
-        return {**shown, "messages": "0 (nothing has been said yet)", "model named for lines": _model()}
+        return {
+            **shown,
+            "messages": "0 (nothing has been said yet)",
+            "model named for lines": _model(),
+        }
     from .memories import open_memory
 
     try:

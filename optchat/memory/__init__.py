@@ -1,7 +1,7 @@
 """One object per memory directory: record what is said, show the past, open it, find things in it.
 
-Joins the rooms; decides nothing they could decide. Any number of these objects, in any number of processes, may be open on one
-directory at once.
+Joins the rooms; decides nothing they could decide. Any number of these objects, in any number of
+processes, may be open on one directory at once.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ def _now() -> datetime:
 
 
 class Memory:
-    """Everything said, kept word for word, and one view of all of it. Use ``Memory.open``; it is a context manager."""
+    """Everything said, kept word for word, and one view of all of it.
+
+    Use ``Memory.open``; it is a context manager.
+    """
 
     def __init__(
         self,
@@ -76,7 +79,12 @@ class Memory:
         self.root = root
         self.settings = settings
         self.warnings: list[str] = []
-        self._store = Store(root, clock=clock, progress=progress, costs=Costs(settings.node_bytes, settings.model_kinds))
+        self._store = Store(
+            root,
+            clock=clock,
+            progress=progress,
+            costs=Costs(settings.node_bytes, settings.model_kinds),
+        )
         try:
             self._notes = NoteLog(self._store)
             self._hidden = HiddenNotes(self._store, self._notes)
@@ -96,7 +104,11 @@ class Memory:
             hidden=self._hidden,
         )
         self._recall = Recall(
-            self._store, self._search, self._view, budget=settings.view_budget_chars, focus_chars=settings.focus_chars
+            self._store,
+            self._search,
+            self._view,
+            budget=settings.view_budget_chars,
+            focus_chars=settings.focus_chars,
         )
         self._closed = threading.Event()
         self._growth = Growth(
@@ -128,13 +140,13 @@ class Memory:
     ) -> Self:
         """Open the memory in ``root``, making the directory if need be.
 
-        ``settings``: None reads ``config.json``; what cannot be used in it is named in ``warnings``. ``compact``: whether to run
-        the background thread. ``progress``: called as (what, done, total) while an index is made. ``clock``: local time with
-        zone. ``model``: writes the lines that are worth one, unless the settings say that none shall.
+        ``settings``: None reads ``config.json``; what cannot be used in it is named in
+        ``warnings``. ``compact``: whether to run the background thread. ``progress``: called as
+        (what, done, total) while an index is made. ``clock``: local time with zone. ``model``:
+        writes the lines that are worth one, unless the settings say that none shall.
 
         Raises:
             StoreError: the directory cannot be read or written.
-
         """
         path = Path(root).absolute()  # a host may change its directory later on
         warnings: list[str] = []
@@ -166,12 +178,13 @@ class Memory:
     # -- saying
 
     def record(self, entries: list[Entry], *, timeout_s: float = LOCK_WAIT_S) -> list[int]:
-        """Log entries in their order as one batch and return their ids; durable, all of them, when this returns.
+        """Log entries in their order as one batch and return their ids.
 
-        Raises:
-            LockTimeoutError: another process kept the lock for ``timeout_s`` seconds; nothing was logged.
-            StoreError: the disk refused; nothing was logged, and the same call may be made again.
+        Durable, all of them, when this returns.
 
+        Raises: LockTimeoutError: another process kept the lock for ``timeout_s`` seconds; nothing
+        was logged. StoreError: the disk refused; nothing was logged, and the same call may be made
+        again.
         """
         messages = self._store.record(entries, timeout_s=timeout_s)
         if messages:
@@ -185,11 +198,14 @@ class Memory:
         return self._view.text()
 
     def recall(self, query: str = "", session: str = "", standing: Standing | None = None) -> str:
-        """What a session is shown before it answers ``query``: the view and what the query points to in it.
+        """What a session is shown before it answers ``query``.
 
-        Where a view stands in front of the session already, what is missing beside it and what the query points to sharply, within
-        tight limits; mostly nothing. Without a session, always the view. ``standing``: what the host's list has in front of the
-        model now, where that can be told. Empty while nothing is logged.
+        The view and what the query points to in it.
+
+        Where a view stands in front of the session already, what is missing beside it and what the
+        query points to sharply, within tight limits; mostly nothing. Without a session, always the
+        view. ``standing``: what the host's list has in front of the model now, where that can be
+        told. Empty while nothing is logged.
         """
         session = clean(session)
         if not self._store.total():
@@ -211,24 +227,30 @@ class Memory:
         return text
 
     def list_shown(self, session: str, messages: Sequence[Any]) -> None:
-        """The host's list after a turn: what counts as shown until the next one begins, also in another process."""
+        """The host's list after a turn.
+
+        What counts as shown until the next one begins, also in another process.
+        """
         self.shown.seen(session, standing_in(messages))
         self.shown.keep(session)
 
     def compressed(self, parent: str, session: str) -> None:
-        """The host has summed up the list of ``parent``, and goes on as ``session``, mostly the same."""
+        """The host has summed up the list of ``parent``, and goes on as ``session``, mostly the
+        same.
+        """
         self.shown.compressed(clean(parent), clean(session), self._store.total())
 
     def capture_store(self) -> DiskStore:
         """What ``capture/`` keeps its notes in and logs through."""
         return DiskStore(self._store, self._notes, self._warn)
 
-    def zoom(self, id: int | str, n: int | str = 1, page: int | str = 1) -> str:  # noqa: A002 -- the tool's own word
-        """The two lines that line ``id+n`` was made from, or with n = 1 the message whole, in pages of 16,000 characters.
+    # The tool's own word.
+    def zoom(self, id: int | str, n: int | str = 1, page: int | str = 1) -> str:  # noqa: A002
+        """The two lines that line ``id+n`` was made from, or with n = 1 the message whole, in pages
+        of 16,000 characters.
 
         Raises:
             AddressError: no such line or page; the hint says which to use instead.
-
         """
         return zoom.zoom(self._store, self._hidden, id, n, page)
 
@@ -242,15 +264,17 @@ class Memory:
         return zoom.date(self._store, id)
 
     def lines(self, first: int, end: int, max_chars: int, session: str = "") -> str:
-        """Lines for messages [first, end), or those of one session among them, in at most ``max_chars`` characters."""
+        """Lines for messages [first, end), or those of one session among them, in at most
+        ``max_chars`` characters.
+        """
         return excerpt(self._store, first, end, max_chars, session)
 
     def search(self, query: str, limit: int = 20, *, newest: bool = False) -> list[Hit]:
-        """Messages that hold the words of ``query``, at most 1,000, best or newest first, each with a line ``id+1|kind: text``.
+        """Messages that hold the words of ``query``, at most 1,000, best or newest first, each with
+        a line ``id+1|kind: text``.
 
         Raises:
             StoreError: the full text cannot be read.
-
         """
         return hits(self._store, self._search, query, limit, newest=newest)
 
@@ -264,16 +288,20 @@ class Memory:
 
     # -- looking after it
 
-    def settle(self, timeout_s: float | None = None, progress: Callable[[str, int, int], None] | None = None) -> bool:
+    def settle(
+        self,
+        timeout_s: float | None = None,
+        progress: Callable[[str, int, int], None] | None = None,
+    ) -> bool:
         """Wait until no line and no full text is left to build.
 
-        False if ``timeout_s`` seconds were not enough, or if what is left waits for a model that cannot be had now: ``status`` says why.
+        False if ``timeout_s`` seconds were not enough, or if what is left waits for a model that
+        cannot be had now: ``status`` says why.
 
         ``progress`` is called as ("lines", built, expected).
 
         Raises:
             StoreError: building failed again and again; the text says why.
-
         """
         return self._growth.settle(timeout_s, progress)
 
@@ -285,7 +313,16 @@ class Memory:
         read = self._store.read
         behind, trouble = self._full_text_behind(total)
         aside = sum(len(note["entries"]) for note in self._notes.notes("batch"))
-        waiting = [f"kept aside until the lock can be had, and not in the log yet: {aside:,} of the newest messages"] if aside else []
+        waiting = (
+            [
+                (
+                    f"kept aside until the lock can be had, and not in the log yet: {aside:,} of "
+                    "the newest messages"
+                )
+            ]
+            if aside
+            else []
+        )
         damage = read(lambda index: index.damage(5))
         return {
             "root": str(self.root),
@@ -302,7 +339,13 @@ class Memory:
             "view_chars": len(self.view()),
             "view_budget_chars": self.settings.view_budget_chars,
             "bytes_on_disk": self._bytes_on_disk(),
-            "warnings": [*self.warnings, *waiting, *self._growth.troubles, *trouble, *(f"damage stepped over: {text}" for text in damage)],
+            "warnings": [
+                *self.warnings,
+                *waiting,
+                *self._growth.troubles,
+                *trouble,
+                *(f"damage stepped over: {text}" for text in damage),
+            ],
         }
 
     def check(self, progress: Callable[[str, int, int], None] | None = None) -> dict[str, Any]:
@@ -313,21 +356,32 @@ class Memory:
         return report | {"copies": self.copies.facts(report["copies"])}
 
     def redact(self, id: int | str) -> dict[str, Any]:  # noqa: A002
-        """Take the words of message ``id`` out of this memory for good: the one edit of what was written. What was done, as facts.
+        """Take the words of message ``id`` out of this memory for good.
 
-        Its place, kind, date and session stay, and its words in copies elsewhere: the host's own database, backups. Done again, it does
-        nothing, or finishes what a crash has cut.
+        The one edit of what was written. What was done, as facts.
+
+        Its place, kind, date and session stay, and its words in copies elsewhere: the host's own
+        database, backups. Done again, it does nothing, or finishes what a crash has cut.
 
         Raises:
             AddressError: no such message.
             LockTimeoutError: another process kept the lock; nothing was done.
             StoreError: the disk refused; the same call may be made again.
-
         """
         place = parse_address(id, total=self._store.total())
         if place.level:
-            raise AddressError(f"{place.address} is a line of {place.n} messages", hint=f"Name one message, for instance {place.first}")
-        facts = redact(place.index, self._store, self._notes, self._search, mark=self._log_mark, views=self._view_files)
+            raise AddressError(
+                f"{place.address} is a line of {place.n} messages",
+                hint=f"Name one message, for instance {place.first}",
+            )
+        facts = redact(
+            place.index,
+            self._store,
+            self._notes,
+            self._search,
+            mark=self._log_mark,
+            views=self._view_files,
+        )
         self._growth.nudge()
         return facts
 
@@ -337,7 +391,9 @@ class Memory:
             part.before_fork()
 
     def after_fork(self, *, child: bool) -> None:
-        """Go on, in the parent or as the child, which has no compactor until it has something to say."""
+        """Go on, in the parent or as the child, which has no compactor until it has something to
+        say.
+        """
         for part in (self._search, self._store, self._view):
             part.after_fork(child=child)
         if child:
@@ -356,7 +412,10 @@ class Memory:
         return self._growth.compactor
 
     def _listed(self, session: str, first: int) -> list[int]:
-        """The messages from ``first`` on that a session has in its own list: its own, and those it began with as a branch."""
+        """The messages from ``first`` on that a session has in its own list.
+
+        Its own, and those it began with as a branch.
+        """
         ids: list[int] = []
         names: set[str] = set()
         todo = [(session, self._store.total())]
@@ -365,8 +424,15 @@ class Memory:
             if name in names:
                 continue
             names.add(name)
-            ids += [id_ for id_ in self._store.read(lambda index, name=name: index.session_ids(name, first)) if id_ < end]  # type: ignore[misc]
-            todo += [(note["parent"], min(end, note["at"]) if note["at"] >= 0 else end) for note in self._notes.notes("from", session=name)]
+            ids += [
+                id_
+                for id_ in self._store.read(lambda index, name=name: index.session_ids(name, first))  # type: ignore[misc]
+                if id_ < end
+            ]
+            todo += [
+                (note["parent"], min(end, note["at"]) if note["at"] >= 0 else end)
+                for note in self._notes.notes("from", session=name)
+            ]
         return ids
 
     def _warn(self, text: str) -> None:
@@ -376,7 +442,10 @@ class Memory:
             logger.warning("optchat: %s", text)
 
     def _follow(self) -> None:
-        """The tree is complete for now: the view may merge. Failing here harms nobody: the next rendering tries again."""
+        """The tree is complete for now: the view may merge.
+
+        Failing here harms nobody: the next rendering tries again.
+        """
         try:
             self._view.update(wait_s=FOLLOW_WAIT_S)
         except OptchatError as error:
@@ -392,21 +461,30 @@ class Memory:
     def _bytes_on_disk(self) -> dict[str, int]:
         rooms = {room: sum(reads.day_files(self.root / room).values()) for room in ("main", "tree")}
         return rooms | {
-            name: sum(reads.size_of(self.root / f"{name}.sqlite{end}") for end in ("", "-wal")) for name in ("index", "search")
+            name: sum(reads.size_of(self.root / f"{name}.sqlite{end}") for end in ("", "-wal"))
+            for name in ("index", "search")
         }
 
 
 def load_settings(root: Path) -> tuple[Settings, list[str]]:
-    """The settings in ``root/config.json`` and a warning, naming it, for each part that cannot be used. The file is left as it is."""
+    """The settings in ``root/config.json`` and a warning, naming it, for each part that cannot be
+    used. The file is left as it is.
+    """
     path = root / "config.json"
     try:
         data = reads.read_file(path)
         # Some editors put a byte order mark in front, which no JSON reader takes.
-        settings, warnings = (Settings(), []) if data is None else read_settings(orjson.loads(data.removeprefix(codecs.BOM_UTF8)))
+        settings, warnings = (
+            (Settings(), [])
+            if data is None
+            else read_settings(orjson.loads(data.removeprefix(codecs.BOM_UTF8)))
+        )
     except StoreError as error:
         return Settings(), [f"{error}; all defaults are in force"]
     except orjson.JSONDecodeError as error:
-        return Settings(), [f"{path} is not JSON ({error}). Correct it; until then all defaults are in force"]
+        return Settings(), [
+            f"{path} is not JSON ({error}). Correct it; until then all defaults are in force"
+        ]
     return settings, [f"{path}: {warning}" for warning in warnings]
 
 

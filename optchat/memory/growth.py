@@ -1,6 +1,9 @@
-"""How one memory's tree grows: joins the compactor to the store, the full text, and a model where there is one.
+"""How one memory's tree grows.
 
-Decides, from the settings, which lines are made here and which a model writes; what is done when, the compactor decides.
+Joins the compactor to the store, the full text, and a model where there is one.
+
+Decides, from the settings, which lines are made here and which a model writes; what is done when,
+the compactor decides.
 """
 
 from __future__ import annotations
@@ -31,16 +34,25 @@ if TYPE_CHECKING:
     from ..storage.search import Search
     from ..storage.store import Store
 
-NO_MODEL: Final = "no model can be reached from here; lines are written while Hermes runs (summarizer: model)"
+NO_MODEL: Final = (
+    "no model can be reached from here; lines are written while Hermes runs (summarizer: model)"
+)
 
 logger = logging.getLogger(__name__)
 
 
 def costs_built(settings: Settings, *, model: bool) -> Collection[Cost]:
-    """Which lines are made here: all without a model, the cheap ones beside one, and only free ones with compaction off."""
+    """Which lines are made here.
+
+    All without a model, the cheap ones beside one, and only free ones with compaction off.
+    """
     if not settings.compact_enabled:
         return [Cost.FREE]
-    return CHEAP if settings.summarizer != "local" and (model or settings.summarizer == "model") else ALL
+    return (
+        CHEAP
+        if settings.summarizer != "local" and (model or settings.summarizer == "model")
+        else ALL
+    )
 
 
 class Growth:
@@ -64,7 +76,9 @@ class Growth:
         self._threaded = threaded
         self._closed = threading.Event()
         self.costs = costs_built(settings, model=model is not None)
-        self._for_model = self.costs is CHEAP  # the lines that are not cheap are a model's to write, whether or not it is there
+        self._for_model = (
+            self.costs is CHEAP
+        )  # the lines that are not cheap are a model's to write, whether or not it is there
         self._model = model if self._for_model else None
         self._lock = files.Lock(root / "compactor.lock")
         self._usage = Usage(root, clock, redact=model.redact) if model else Usage(root, clock)
@@ -98,7 +112,9 @@ class Growth:
         self.compactor.after_fork()
         self._lanes = self.compactor.lanes = self._new_lanes()
 
-    def settle(self, timeout_s: float | None, progress: Callable[[str, int, int], None] | None) -> bool:
+    def settle(
+        self, timeout_s: float | None, progress: Callable[[str, int, int], None] | None
+    ) -> bool:
         """See ``Memory.settle``."""
         until = None if timeout_s is None else time.monotonic() + timeout_s
         report = _Reporter(self._store, progress)
@@ -115,7 +131,9 @@ class Growth:
                     return True
                 failed = min(failed, self.compactor.failures)
                 if self.compactor.failures > failed + 1:
-                    raise StoreError(f"cannot build lines: {self.compactor.last_error}", path=self._root)
+                    raise StoreError(
+                        f"cannot build lines: {self.compactor.last_error}", path=self._root
+                    )
                 ours = self._threaded and self.compactor.owner
                 if ours:
                     self._closed.wait(0.01)
@@ -138,7 +156,9 @@ class Growth:
         local = self._settings.summarizer == "local" or not self._settings.compact_enabled
         backlog = 0 if local else self._backlog(messages)
         name = self._model.name if self._model else ""
-        model = self._usage.facts(name=name, backlog=backlog, jobs=self._settings.compact_jobs, messages=messages)
+        model = self._usage.facts(
+            name=name, backlog=backlog, jobs=self._settings.compact_jobs, messages=messages
+        )
         if local:
             model["paused"] = ""
         elif self._for_model and self._model is None:
@@ -146,14 +166,19 @@ class Growth:
         return {
             "summarizer": f"model {name}".strip() if self._for_model else "local",
             "compactor": self._place(),
-            "last_error": self.compactor.last_error or (self._lanes.last_error if self._lanes else "") or model["last_error"],
+            "last_error": self.compactor.last_error
+            or (self._lanes.last_error if self._lanes else "")
+            or model["last_error"],
             "model": model,
         }
 
     # -- inside
 
     def _backlog(self, messages: int) -> int:
-        """Lines a model has still to write. Those that can be written now, and the merges above them, which cost as much again."""
+        """Lines a model has still to write.
+
+        Those that can be written now, and the merges above them, which cost as much again.
+        """
         read = self._store.read
         if not read(lambda index: index.waiting(Cost.MODEL)):
             return 0
@@ -183,21 +208,29 @@ class Growth:
         )
 
     def _settled(self) -> bool:
-        ready = self._store.read(lambda index: index.ready(1, ALL if self._for_model else self.costs))
+        ready = self._store.read(
+            lambda index: index.ready(1, ALL if self._for_model else self.costs)
+        )
         busy = self._lanes is not None and self._lanes.busy
         return not ready and not busy and self._all_searchable()
 
     def _all_searchable(self) -> bool:
-        """False also where the full text is damaged: the compactor makes it anew, and where it cannot, says why."""
+        """False also where the full text is damaged.
+
+        The compactor makes it anew, and where it cannot, says why.
+        """
         try:
             return self._search.indexed() >= self._store.total()
         except DamagedError:
             return False
 
     def _waits(self, *, ours: bool) -> bool:
-        """Whether all that is left waits for a model that cannot be had: waiting for the tree would be in vain.
+        """Whether all that is left waits for a model that cannot be had.
 
-        ``ours``: whether the work is done in this process, and not by another that may have a model of its own.
+        Waiting for the tree would be in vain.
+
+        ``ours``: whether the work is done in this process, and not by another that may have a model
+        of its own.
         """
         if self._store.read(lambda index: index.ready(1, CHEAP)) or not self._all_searchable():
             return False
@@ -210,11 +243,18 @@ class Growth:
     def _take_over(self) -> None:
         """Leave nothing as another process left it."""
         if self._lanes is not None:
-            self._usage.pause(self._lanes.paused)  # one of a process that has ended would be told for ever
+            self._usage.pause(
+                self._lanes.paused
+            )  # one of a process that has ended would be told for ever
         try:
             self._store.recost()
-        except OptchatError as error:  # the lines are built all the same, by the settings there were
-            logger.warning("optchat: what waits to be summed up keeps the cost it had by older settings: %s", error)
+        except (
+            OptchatError
+        ) as error:  # the lines are built all the same, by the settings there were
+            logger.warning(
+                "optchat: what waits to be summed up keeps the cost it had by older settings: %s",
+                error,
+            )
 
     def _place(self) -> str:
         if self.compactor.owner:

@@ -1,4 +1,6 @@
-"""What tells one message log from another, so that the full text of a restored or swapped log is not taken for that of this one."""
+"""What tells one message log from another, so that the full text of a restored or swapped log is
+not taken for that of this one.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,10 @@ if TYPE_CHECKING:
 
 
 class LogMark:
-    """The checksum of a log's first message, 0 while it is empty. Read once for each making of the index: a first message stays."""
+    """The checksum of a log's first message, 0 while it is empty.
+
+    Read once for each making of the index: a first message stays.
+    """
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -52,7 +52,9 @@ def lanes_of(
         usage,
         node_bytes=settings.node_bytes,
         tokens_per_day=settings.compact_tokens_per_day,
-        retain=Retain(settings.retain_pre_filter, store.turn_of, count=usage.count, redact=model.redact),
+        retain=Retain(
+            settings.retain_pre_filter, store.turn_of, count=usage.count, redact=model.redact
+        ),
         spare_halves=work.spare_halves,
         stopping=stopping,
     )

@@ -1,7 +1,10 @@
-"""Redacts one message of a memory: the order of the steps, so that it can be cut anywhere and be finished by doing it again.
+"""Redacts one message of a memory.
 
-The message's own line goes last of all that holds its words, because from it the words are known that have to go; then a note says that
-it was done, which is how the next attempt knows that nothing is left to do. Called by ``Memory.redact``.
+The order of the steps, so that it can be cut anywhere and be finished by doing it again.
+
+The message's own line goes last of all that holds its words, because from it the words are known
+that have to go; then a note says that it was done, which is how the next attempt knows that nothing
+is left to do. Called by ``Memory.redact``.
 """
 
 from __future__ import annotations
@@ -27,21 +30,31 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def redact(id_: int, store: Store, notes: NoteLog, search: Search, *, mark: LogMark, views: Iterable[Path]) -> dict[str, Any]:
-    """Take the words of message ``id_`` out of every file of the memory, and say what was done, as JSON-able facts.
+def redact(
+    id_: int, store: Store, notes: NoteLog, search: Search, *, mark: LogMark, views: Iterable[Path]
+) -> dict[str, Any]:
+    """Take the words of message ``id_`` out of every file of the memory, and say what was done, as
+    JSON-able facts.
 
     ``mark``: what ``search`` tells the log by. ``views``: files of saved views.
 
     Raises:
         LockTimeoutError: another process kept the lock; nothing was done.
         StoreError: the disk refused; the same call may be made again.
-
     """
     redactor = Redactor(store, notes, id_)
-    redactor.look(locked=False)  # most of a long log is looked through while others may go on writing
+    redactor.look(
+        locked=False
+    )  # most of a long log is looked through while others may go on writing
     lines = 0
     with store.locked(everything=True):
-        notes.commit("", [], [])  # what processes that died had to keep back is logged first, or it would be logged afterwards
+        notes.commit(
+            "",
+            [],
+            [],
+            # what processes that died had to keep back is logged first, or it would be logged
+            # afterwards
+        )
         redactor.look(locked=True)
         before, after = redactor.message, redactor.becomes()
         already = redactor.noted and (before is None or REDACTED.startswith(before.text))
@@ -53,24 +66,42 @@ def redact(id_: int, store: Store, notes: NoteLog, search: Search, *, mark: LogM
             lines = redactor.erase()
             if mark() != old_mark:
                 search.follow_log(old_mark)
-            _replace(search, id_, before, after)  # a compactor may have added the message between the two
+            _replace(
+                search, id_, before, after
+            )  # a compactor may have added the message between the two
             store.record([Entry(kind="note", text=NOTE.format(id_))])
-    return {"id": id_, "already": already, "lines": lines, "same_words": redactor.others, "left_in": _left_in(store, search)}
+    return {
+        "id": id_,
+        "already": already,
+        "lines": lines,
+        "same_words": redactor.others,
+        "left_in": _left_in(store, search),
+    }
 
 
 def _replace(search: Search, id_: int, before: Message | None, after: Message | None) -> None:
     known = before is not None and not (before.text and REDACTED.startswith(before.text))
-    search.replace(id_, before.text if before is not None and known else None, after.text if after else "", before.date if before else "")
+    search.replace(
+        id_,
+        before.text if before is not None and known else None,
+        after.text if after else "",
+        before.date if before else "",
+    )
 
 
 def _left_in(store: Store, search: Search) -> list[str]:
     """Names of the derived files that could not be rid of what was deleted in them."""
-    cleanings: dict[str, Callable[[], bool]] = {"index.sqlite": lambda: clean_index(store), "search.sqlite": search.clean}
+    cleanings: dict[str, Callable[[], bool]] = {
+        "index.sqlite": lambda: clean_index(store),
+        "search.sqlite": search.clean,
+    }
     left = []
     for name, clean in cleanings.items():
         try:
             done = clean()
-        except OptchatError as error:  # the redaction itself is done; the user is told what to delete
+        except (
+            OptchatError
+        ) as error:  # the redaction itself is done; the user is told what to delete
             logger.warning("optchat: %s", error)
             done = False
         if not done:

@@ -1,4 +1,6 @@
-"""Lines for a part of the log, such as the messages of one session that a host is about to drop from its context."""
+"""Lines for a part of the log, such as the messages of one session that a host is about to drop
+from its context.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +14,20 @@ if TYPE_CHECKING:
 
 
 def excerpt(store: Store, first: int, end: int, max_chars: int, session: str = "") -> str:
-    """Lines ``id+n|text`` that tile messages [first, end), or those of one session among them, in at most ``max_chars`` characters.
+    """Lines ``id+n|text`` that tile messages [first, end), or those of one session among them, in
+    at most ``max_chars`` characters.
 
-    Neighbouring messages share a line where there is no room for a line each; where even that is too long, the oldest are left
-    out, because they are the ones the view still shows.
+    Neighbouring messages share a line where there is no room for a line each; where even that is
+    too long, the oldest are left out, because they are the ones the view still shows.
     """
     end = min(end, store.total())
     ids = range(first, end)
     if session:
-        ids = [id_ for id_, _ in store.read(lambda index: index.session_spots(session, first)) if id_ < end]  # type: ignore[assignment]
+        ids = [
+            id_
+            for id_, _ in store.read(lambda index: index.session_spots(session, first))
+            if id_ < end
+        ]  # type: ignore[assignment]
     tiles = [line for start, stop in _runs(ids) for line in leaf_lines(store, start, stop)]
     tiles, bare = arrange(tiles, end, max_chars, Lines(store).at)
     lines = shown_lines(tiles, bare, store.texts)

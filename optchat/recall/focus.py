@@ -1,7 +1,10 @@
-"""Finding the messages a question points to: terms, where they stand, the few hundred that may matter read and ranked.
+"""Finding the messages a question points to.
 
-Waits for nobody and reads a bounded number of messages, whatever the log's size and whatever is asked. Called by ``recall.py`` for
-what is shown unasked and by ``search.py`` for what is searched for: there is one ranking.
+Terms, where they stand, the few hundred that may matter read and ranked.
+
+Waits for nobody and reads a bounded number of messages, whatever the log's size and whatever is
+asked. Called by ``recall.py`` for what is shown unasked and by ``search.py`` for what is searched
+for: there is one ranking.
 """
 
 from __future__ import annotations
@@ -29,7 +32,10 @@ READ: Final = 150
 _LISTED: Final = 800
 """Messages that are compared by their terms alone; the best of them are read."""
 _ALIKE: Final = 2
-"""Of messages that hold the same terms and are of one size, so many are read before all others: the rest are likely one text, repeated."""
+"""Of messages that hold the same terms and are of one size, so many are read before all others.
+
+The rest are likely one text, repeated.
+"""
 
 _COMPARED: Final = 2_000
 """Characters by which two messages are told apart."""
@@ -43,7 +49,10 @@ _BYTES_READ: Final = 400_000
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A message that answers a question: its score among the others, and how sharply the question points at it by itself."""
+    """A message that answers a question.
+
+    Its score among the others, and how sharply the question points at it by itself.
+    """
 
     message: Message
     score: float
@@ -52,7 +61,10 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Matches:
-    """The messages that answer a question, best first, out of ``total``; ``worths`` of its terms."""
+    """The messages that answer a question, best first, out of ``total``.
+
+    ``worths`` of its terms.
+    """
 
     best: list[Match]
     total: int
@@ -76,36 +88,64 @@ class Question:
 
 
 def ask(search: Search, query: str, *, functions: bool = False) -> Question:
-    """Look the terms of ``query`` up; with ``functions``, words such as *what* and *is* where it holds no others."""
+    """Look the terms of ``query`` up.
+
+    With ``functions``, words such as *what* and *is* where it holds no others.
+    """
     asked = words.asked(query)
     if functions and not asked:
         asked = words.asked(query, functions=True)
     found = search.look_up(asked) if asked else Found()
-    return Question(found, {term: asked[term] * words.rarity(posting.count, found.total) for term, posting in found.postings.items()})
+    return Question(
+        found,
+        {
+            term: asked[term] * words.rarity(posting.count, found.total)
+            for term, posting in found.postings.items()
+        },
+    )
 
 
 def find(store: Store, search: Search, query: str) -> Matches:
-    """The messages that answer ``query``, or stand beside one that does, out of all that are searchable."""
+    """The messages that answer ``query``, or stand beside one that does, out of all that are
+    searchable.
+    """
     question = ask(search, query)
     return Matches(ranked(store, question), question.found.total, question.worths)
 
 
 def ranked(store: Store, question: Question, *, neighbours: bool = True) -> list[Match]:
-    """The messages that answer a question, best first; ``neighbours``: also those that only stand beside one."""
+    """The messages that answer a question, best first.
+
+    ``neighbours``: also those that only stand beside one.
+    """
     found, worths = question.found, question.worths
-    listed = shortlist((Clue(worths[term], posting.ids) for term, posting in found.postings.items()), found.total, _LISTED)
+    listed = shortlist(
+        (Clue(worths[term], posting.ids) for term, posting in found.postings.items()),
+        found.total,
+        _LISTED,
+    )
     listed = list(found.hidden.in_sight(listed))  # what stands beside a match may be out of sight
     held = _held(listed, found)
     listed = [id_ for id_ in listed if neighbours or held[id_]]
-    messages = {message.id: message for message in store.messages_of(_worth_reading(store, listed, held))}
+    messages = {
+        message.id: message for message in store.messages_of(_worth_reading(store, listed, held))
+    }
     candidates = {id_: _candidate(message, held[id_]) for id_, message in messages.items()}
     scores = rank([*candidates.values()], worths, found.mean_chars)
-    return [Match(messages[id_], score, strength(candidates[id_], worths)) for id_, score in scores.items()]
+    return [
+        Match(messages[id_], score, strength(candidates[id_], worths))
+        for id_, score in scores.items()
+    ]
 
 
 def line_of(message: Message, worths: Mapping[str, float], limit: int) -> FocusLine:
-    """A message as a line: whole, or where it is longer than ``limit`` characters the part of it that the terms point to."""
-    return FocusLine(message.id, one_line(f"{message.kind}: {passage(message.text, worths, limit)}"))
+    """A message as a line.
+
+    Whole, or where it is longer than ``limit`` characters the part of it that the terms point to.
+    """
+    return FocusLine(
+        message.id, one_line(f"{message.kind}: {passage(message.text, worths, limit)}")
+    )
 
 
 def same(message: Message) -> str:
@@ -123,7 +163,10 @@ def _held(listed: Iterable[int], found: Found) -> dict[int, list[str]]:
 
 
 def _worth_reading(store: Store, listed: list[int], held: Mapping[int, Sequence[str]]) -> list[int]:
-    """The best of the shortlist that are not too large; what looks like a repeat only if there is nothing better."""
+    """The best of the shortlist that are not too large.
+
+    What looks like a repeat only if there is nothing better.
+    """
     sizes = store.read(lambda index: index.sizes_of(listed))
     alike: dict[tuple[int, tuple[str, ...]], int] = {}
     chosen: list[int] = []
@@ -139,10 +182,15 @@ def _worth_reading(store: Store, listed: list[int], held: Mapping[int, Sequence[
 
 
 def _candidate(message: Message, held: Iterable[str]) -> Candidate:
-    """The message with how often its terms stand in it: a stem as often as its letters do, near enough to tell much from little.
+    """The message with how often its terms stand in it.
+
+    A stem as often as its letters do, near enough to tell much from little.
 
     A short one counts once: its letters stand in other words too often.
     """
     low = message.text.lower()
-    counts = {term: low.count(term) or 1 if len(term) > _SHORT or not term.isascii() else 1 for term in held}
+    counts = {
+        term: low.count(term) or 1 if len(term) > _SHORT or not term.isascii() else 1
+        for term in held
+    }
     return Candidate(message.id, message.kind, message.session, len(low), counts, same(message))

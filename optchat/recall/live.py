@@ -1,9 +1,13 @@
-"""The view of a memory as it stands: loaded from ``view.json``, extended to the end of the log, merged in batches and saved.
+"""The view of a memory as it stands.
 
-Only merges are saved. Whoever merges holds the write lock and starts from the saved lines, so all processes show the same view.
-Showing it waits for nobody: what could not be merged in time is merged for that one rendering. A batch waits until no node is ready
-to be built: while parents of old lines are still missing, only the newest pairs could merge, and merges are never undone. For lines
-that wait for a model it does not wait, and merges nothing that would not have merged with them (``core/view.py: merge_in_time``).
+Loaded from ``view.json``, extended to the end of the log, merged in batches and saved.
+
+Only merges are saved. Whoever merges holds the write lock and starts from the saved lines, so all
+processes show the same view. Showing it waits for nobody: what could not be merged in time is
+merged for that one rendering. A batch waits until no node is ready to be built: while parents of
+old lines are still missing, only the newest pairs could merge, and merges are never undone. For
+lines that wait for a model it does not wait, and merges nothing that would not have merged with
+them (``core/view.py: merge_in_time``).
 """
 
 from __future__ import annotations
@@ -29,7 +33,10 @@ if TYPE_CHECKING:
     from ..storage.store import Store
 
 LOW_MARK: Final = 0.75
-"""Share of the budget a batch of merges goes down to: a cached prefix then lasts for a quarter of the budget of new lines."""
+"""Share of the budget a batch of merges goes down to.
+
+A cached prefix then lasts for a quarter of the budget of new lines.
+"""
 _SMALL_GAP: Final = 8
 """Messages of a gap that are looked for one by one."""
 
@@ -66,7 +73,9 @@ class LiveView:
         self._budget = budget
         self._marks = Marks(budget - FRAME_CHARS, int(budget * LOW_MARK) - FRAME_CHARS)
         self._view = View([], 0)
-        self._floor = 0  # before this message, what is not covered by a line is shown as blocks whatever is built there
+        # before this message, what is not covered by a line is shown as blocks whatever is built
+        # there
+        self._floor = 0
         self._generation = 0
         self._version: tuple[int, int, int] | None = None
         self._loaded = False
@@ -76,13 +85,18 @@ class LiveView:
         self._mutex = threading.Lock()
 
     def text(self) -> str:
-        """The view rendered within the budget. Merges are saved if the write lock is free this instant, and wait otherwise."""
+        """The view rendered within the budget.
+
+        Merges are saved if the write lock is free this instant, and wait otherwise.
+        """
         lines, total, texts = self.now()
         parents = Parents(self._store, list(tile(lines, total)))
         return render(lines, total, self._budget, parent=parents, text=texts)
 
     def now(self) -> tuple[list[Line], int, Callable[[list[Place]], dict[Place, str]]]:
-        """The lines, what was just said among them, the number of messages they stand for, and what gives their texts."""
+        """The lines, what was just said among them, the number of messages they stand for, and what
+        gives their texts.
+        """
         lines, total = self.lines()
         lines, said = with_said(self._store, lines, 0, total, self.node_bytes)
         return lines, total, lambda places: said | self._store.texts(places)
@@ -94,22 +108,28 @@ class LiveView:
             return list(self._view.lines), self._view.total
 
     def update(self, *, wait_s: float) -> None:
-        """Extend to the end of the log and, if the high mark is passed, merge one batch and save it."""
+        """Extend to the end of the log and, if the high mark is passed, merge one batch and save
+        it.
+        """
         with self._mutex:
             self._reload()
             self._weigh_anew()
             self._extend()
-            if self._tree_is_growing() or not (self._unsaved or self._view.weight(weigh) > self._marks.high):
+            if self._tree_is_growing() or not (
+                self._unsaved or self._view.weight(weigh) > self._marks.high
+            ):
                 return
             if not (self._unsaved or self._would_merge()):
-                return  # the lock is not taken at every turn for nothing, as long as lines wait for a model
+                # the lock is not taken at every turn for nothing, as long as lines wait for a model
+                return
             try:
                 with self._store.locked(timeout_s=wait_s):
                     self._merge()
             except LockTimeoutError:
                 return  # the next update merges; until then each rendering merges for itself
             except StoreError as error:
-                # A full disk is no reason to show nothing. The merges stay in memory and are saved by the next update that can.
+                # A full disk is no reason to show nothing. The merges stay in memory and are saved
+                # by the next update that can.
                 if str(error) != self._trouble:
                     logger.warning("optchat: the view is shown, but not saved: %s", error)
                 self._trouble = str(error)
@@ -144,21 +164,33 @@ class LiveView:
             self._loaded, self._unsaved, self._trouble = True, False, ""
 
     def _weigh_anew(self) -> None:
-        """Where built lines have got other texts since, give ours their new sizes; one that is not built any more becomes a gap."""
+        """Where built lines have got other texts since, give ours their new sizes.
+
+        One that is not built any more becomes a gap.
+        """
         rewritten = self._store.read(lambda index: index.rewritten())
         if rewritten != self._rewritten:
             self._rewritten = rewritten
             if self._hidden() is not self._folded_for:
                 self._loaded = False  # lines never part, and copies would keep the room they had
                 self._reload()
-            chars = self._store.read(lambda index: index.chars_of([line.place for line in self._view.lines]))
-            self._view.lines = [Line(line.place, chars[line.place]) for line in self._view.lines if line.place in chars]
+            chars = self._store.read(
+                lambda index: index.chars_of([line.place for line in self._view.lines])
+            )
+            self._view.lines = [
+                Line(line.place, chars[line.place])
+                for line in self._view.lines
+                if line.place in chars
+            ]
 
     def _tree_is_growing(self) -> bool:
-        """Whether a batch should wait for lines that are about to be built; not for ever, where one of them never is.
+        """Whether a batch should wait for lines that are about to be built.
 
-        More lines than can be held are merged without waiting. Where they cannot merge, because lines between them are not built and
-        will not be, the oldest are let go of and shown as blocks.
+        Not for ever, where one of them never is.
+
+        More lines than can be held are merged without waiting. Where they cannot merge, because
+        lines between them are not built and will not be, the oldest are let go of and shown as
+        blocks.
         """
         if len(self._view.lines) > LINES_MAX:
             return False
@@ -166,34 +198,55 @@ class LiveView:
 
     def _would_merge(self) -> bool:
         """Whether a batch would change anything."""
-        return len(self._view.lines) > LINES_MAX or self._fold(View(self._view.lines, self._view.total))
+        return len(self._view.lines) > LINES_MAX or self._fold(
+            View(self._view.lines, self._view.total)
+        )
 
     def _fold(self, view: View) -> bool:
         """One batch; whether it has merged any lines."""
-        many = len(view.lines) > LINES_MAX  # too many to wait for lines that a model may never write
+        many = (
+            len(view.lines) > LINES_MAX
+        )  # too many to wait for lines that a model may never write
         parents = Parents(self._store, list(tile(view.lines, view.total)))
-        return view.fold(self._marks, weigh=weigh, parent=parents, expected=None if many else self.node_bytes)
+        return view.fold(
+            self._marks, weigh=weigh, parent=parents, expected=None if many else self.node_bytes
+        )
 
     def _extend(self) -> None:
-        """Bring in the leaves built since; for a long stretch, what of it a whole view could show."""
+        """Bring in the leaves built since.
+
+        For a long stretch, what of it a whole view could show.
+        """
         self._view.total = self._store.total()
         gaps = [(max(start, self._floor), end) for start, end in self._view.gaps()]
         # Where a model is behind, there are many small ones, a message or two each.
-        small = [Place(0, id_) for first, end in gaps if end - first <= _SMALL_GAP for id_ in range(first, end)]
+        small = [
+            Place(0, id_)
+            for first, end in gaps
+            if end - first <= _SMALL_GAP
+            for id_ in range(first, end)
+        ]
         built = self._store.read(lambda index: index.chars_of(small))
         self._view.insert([Line(place, built[place]) for place in small if place in built])
         for first, end in gaps:
             if end - first <= _SMALL_GAP:
                 continue
-            leaves = self._store.read(lambda index, a=first, b=end: index.leaves(a, b, LINES_MAX + 1))  # type: ignore[misc]
+            leaves = self._store.read(
+                lambda index, a=first, b=end: index.leaves(a, b, LINES_MAX + 1)  # type: ignore[misc]
+            )
             if len(leaves) <= LINES_MAX:
                 self._view.insert([Line(Place(0, id_), chars) for id_, chars in leaves])
             else:
                 self._view.insert(self._unfold(first, end, self._marks.high))
-                self._loaded = False  # until they are saved, the next update starts again from the saved lines
+                self._loaded = (
+                    False  # until they are saved, the next update starts again from the saved lines
+                )
 
     def _reload(self) -> None:
-        """Start from the saved lines, unless they are those we have; fold anew where there are none to use."""
+        """Start from the saved lines, unless they are those we have.
+
+        Fold anew where there are none to use.
+        """
         version = reads.version_of(self._path)
         if version == self._version and self._loaded:
             return
@@ -204,16 +257,20 @@ class LiveView:
             self._generation = max(self._generation, saved.generation)
             chars = self._store.read(lambda index: index.chars_of(saved.lines))
             lines = [Line(place, chars.get(place)) for place in saved.lines]
-            # Folded for a smaller budget, finer lines fit now; and a tree that has lost a line of the view needs another view.
+            # Folded for a smaller budget, finer lines fit now; and a tree that has lost a line of
+            # the view needs another view.
             if saved.budget >= self._budget and all(line.chars is not None for line in lines):
                 self._view = View(lines, 0)
                 return
         self._fold_anew()
 
     def _fold_anew(self) -> None:
-        """Top down from the coarsest built nodes, for a new, unreadable or outgrown view: O(lines), whatever the log's size.
+        """Top down from the coarsest built nodes, for a new, unreadable or outgrown view.
 
-        A log whose leaves all fit is shown as its leaves, as by a process that was there from the start and never had to merge.
+        O(lines), whatever the log's size.
+
+        A log whose leaves all fit is shown as its leaves, as by a process that was there from the
+        start and never had to merge.
         """
         total = self._store.total()
         for target in (self._marks.high, self._marks.low):
@@ -226,7 +283,9 @@ class LiveView:
 
     def _unfold(self, first: int, end: int, target: int) -> list[Line]:
         """Messages [first, end) as lines of at most ``target`` characters."""
-        lines, floor = self._tree.unfold(first, end, self._store.total(), target, weigh=weigh, expected=self.node_bytes)
+        lines, floor = self._tree.unfold(
+            first, end, self._store.total(), target, weigh=weigh, expected=self.node_bytes
+        )
         self._floor = floor or self._floor
         return lines
 
@@ -234,7 +293,8 @@ class LiveView:
 class Parents:
     """The parents of lines that may merge, all looked up at once and not before one is asked for.
 
-    With a model that is behind, a view has thousands of lines that cannot merge, and would ask for each of their parents each time.
+    With a model that is behind, a view has thousands of lines that cannot merge, and would ask for
+    each of their parents each time.
     """
 
     def __init__(self, store: Store, lines: list[Line]) -> None:

@@ -1,4 +1,7 @@
-"""Lines for what a session has not been shown: said by others since, or summed up by the host meanwhile."""
+"""Lines for what a session has not been shown.
+
+Said by others since, or summed up by the host meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +21,32 @@ if TYPE_CHECKING:
     from ..storage.store import Store
 
 _LEAVES_MAX: Final = 512
-"""A longer stretch is shown in lines that are coarse from the start: one by one there would be no room for them."""
+"""A longer stretch is shown in lines that are coarse from the start.
+
+One by one there would be no room for them.
+"""
 
 
-def news(store: Store, spans: Iterable[Span], max_chars: int, node_bytes: int, named: Sequence[Span] = ()) -> list[str]:
+def news(
+    store: Store, spans: Iterable[Span], max_chars: int, node_bytes: int, named: Sequence[Span] = ()
+) -> list[str]:
     """Lines ``id+n|text`` that tile these spans, oldest first, in at most ``max_chars`` characters.
 
     Where even the coarsest lines are too long together, the oldest are addresses alone; where these
-    are too many, the oldest are left out. What has no text yet is left out if it is ``named`` already.
+    are too many, the oldest are left out. What has no text yet is left out if it is ``named``
+    already.
     """
     tiles: list[Line] = []
     said: dict[Place, str] = {}
     for first, end in spans:
-        lines, texts = with_said(store, _built(store, first, end, max_chars), first, end, node_bytes)
-        tiles += (line for line in tile(lines, end, first) if line.chars is not None or not _is_in(named, line))
+        lines, texts = with_said(
+            store, _built(store, first, end, max_chars), first, end, node_bytes
+        )
+        tiles += (
+            line
+            for line in tile(lines, end, first)
+            if line.chars is not None or not _is_in(named, line)
+        )
         said |= texts
     tiles, bare = arrange(tiles, store.total(), max_chars, Lines(store).at)
     shown = shown_lines(tiles, bare, lambda places: said | store.texts(places))

@@ -1,7 +1,9 @@
-"""What is put in front of the model for a question: the view with the messages the question points to, or only those.
+"""What is put in front of the model for a question.
 
-Asks nobody and waits for nobody: where searching fails, the view is shown as it is. What a session has in front of it already is
-for ``shown.py`` to know. Called by ``memory/``.
+The view with the messages the question points to, or only those.
+
+Asks nobody and waits for nobody: where searching fails, the view is shown as it is. What a session
+has in front of it already is for ``shown.py`` to know. Called by ``memory/``.
 """
 
 from __future__ import annotations
@@ -31,28 +33,42 @@ if TYPE_CHECKING:
     from .live import LiveView
 
 SHARE: Final = 0.6
-"""How much of the room the messages may take from the view. Measured (scripts/bench_recall.py): half finds 1 % less, 70 % 0.5 % more."""
+"""How much of the room the messages may take from the view.
+
+Measured (scripts/bench_recall.py): half finds 1 % less, 70 % 0.5 % more.
+"""
 
 POINTED: Final = {"most": 150, "one_in": 20}
-"""A question that points at more messages than could be shown three times over, or at more than one in twenty, points at none."""
+"""A question that points at more messages than could be shown three times over, or at more than one
+in twenty, points at none.
+"""
 
 WEAKEST: Final = 0.3
-"""Messages worth less than this share of the best are left out: it costs no answer, and the view keeps the room."""
+"""Messages worth less than this share of the best are left out.
+
+It costs no answer, and the view keeps the room.
+"""
 
 SHARP: Final = {"most": 20, "one_in": 100}
 SHARP_WEAKEST: Final = 0.5
-"""The same for the later turns of a context, where whatever is added is sent again with every request to come."""
+"""The same for the later turns of a context, where whatever is added is sent again with every
+request to come.
+"""
 
 _SHORT_CHARS: Final = 1_000
 _LINES_IN_ROOM: Final = 12
 _PASSAGE_LEAST: Final = 160
-"""A message longer than a twelfth of the room (160 to 1,000 characters) is shown by the part that matters."""
+"""A message longer than a twelfth of the room (160 to 1,000 characters) is shown by the part that
+matters.
+"""
 
 _MORE_LEAST: Final = 300
 """Where less room is left, nothing is added: a frame with next to nothing in it."""
 
 MOST: Final = 1.3
-"""Most that all blocks of a context may be together, in full views, with what the host wraps around each of them."""
+"""Most that all blocks of a context may be together, in full views, with what the host wraps around
+each of them.
+"""
 
 NOTHING: Final = Standing()
 NO_MATCHES: Final = Matches([], 0, {})
@@ -63,8 +79,13 @@ logger = logging.getLogger(__name__)
 class Recall:
     """One memory as it is recalled. Safe to use from several threads."""
 
-    def __init__(self, store: Store, search: Search, view: LiveView, *, budget: int, focus_chars: int) -> None:
-        """``budget``: characters of one full view. ``focus_chars``: most that one later turn adds; 0: questions are not searched for."""
+    def __init__(
+        self, store: Store, search: Search, view: LiveView, *, budget: int, focus_chars: int
+    ) -> None:
+        """``budget``: characters of one full view.
+
+        ``focus_chars``: most that one later turn adds; 0: questions are not searched for.
+        """
         self._store = store
         self._search = search
         self._view = view
@@ -72,7 +93,9 @@ class Recall:
         self._focus_chars = focus_chars
 
     def view(self, query: str, beside: Standing = NOTHING) -> str:
-        """The whole view, with the messages ``query`` points to under its lines; without any, the view as it is.
+        """The whole view, with the messages ``query`` points to under its lines.
+
+        Without any, the view as it is.
 
         What other blocks show that stand in front of the session is left out, and takes room.
         """
@@ -87,11 +110,17 @@ class Recall:
         if not tiles or room < _MORE_LEAST:
             return ""
         unseen = [match for match in matches.best if match.message.id not in beside.ids]
-        found = [*self._lines(matches, unseen, WEAKEST, int(room * SHARE), total)] if pointed else []
+        found = (
+            [*self._lines(matches, unseen, WEAKEST, int(room * SHARE), total)] if pointed else []
+        )
         woven = weave(tiles, total, room, found, SHARE, parent=built, text=texts)
         if woven is not None:
             return focus_framed(woven)
-        return framed(shown_lines(*arrange(tiles, total, room, built), texts)) if beside != NOTHING else self._view.text()
+        return (
+            framed(shown_lines(*arrange(tiles, total, room, built), texts))
+            if beside != NOTHING
+            else self._view.text()
+        )
 
     def more(self, query: str, own: Sequence[int], own_from: int, beside: Standing) -> str:
         """What a session is shown besides the view that stands in front of it; mostly nothing.
@@ -121,7 +150,9 @@ class Recall:
         return int(self._budget * MOST) - beside.chars - HOST_FRAME_CHARS
 
     def _sharp(self, query: str, seen: set[int], room: int) -> list[str]:
-        """Lines, oldest first, for what the question points to sharply and the session has not in front of it."""
+        """Lines, oldest first, for what the question points to sharply and the session has not in
+        front of it.
+        """
         matches = self._matches(query) if room >= _PASSAGE_LEAST else NO_MATCHES
         unseen = [match for match in matches.best if match.message.id not in seen]
         if not _points(unseen, matches.total, **SHARP):
@@ -139,8 +170,12 @@ class Recall:
             logger.warning("optchat: what was asked for is not looked up: %s", error)
             return NO_MATCHES
 
-    def _lines(self, matches: Matches, best: list[Match], weakest: float, room: int, total: int) -> Iterator[FocusLine]:
-        """Matches among messages [0, ``total``) as lines, best first, until there are more than enough for ``room`` characters."""
+    def _lines(
+        self, matches: Matches, best: list[Match], weakest: float, room: int, total: int
+    ) -> Iterator[FocusLine]:
+        """Matches among messages [0, ``total``) as lines, best first, until there are more than
+        enough for ``room`` characters.
+        """
         limit = max(_PASSAGE_LEAST, min(_SHORT_CHARS, room // _LINES_IN_ROOM))
         room *= 2  # some will stand in the view word for word already
         for match in best:
@@ -155,5 +190,6 @@ class Recall:
 
 def _points(best: Iterable[Match], total: int, *, most: int, one_in: int) -> bool:
     """Whether the question points at any of these."""
-    return singles_out(max((match.strength for match in best), default=0.0), total, most=most, one_in=one_in)
-
+    return singles_out(
+        max((match.strength for match in best), default=0.0), total, most=most, one_in=one_in
+    )

@@ -1,7 +1,11 @@
-"""What a search gives: the messages that hold the words asked for, best or newest first, each with a line that can be opened.
+"""What a search gives.
 
-Ranks as ``focus.py`` does; unlike a question that nobody asked to be looked up, a search is answered however common its words are and
-however long a message is. Called by ``memory/``, for the command and the tool alike.
+The messages that hold the words asked for, best or newest first, each with a line that can be
+opened.
+
+Ranks as ``focus.py`` does; unlike a question that nobody asked to be looked up, a search is
+answered however common its words are and however long a message is. Called by ``memory/``, for the
+command and the tool alike.
 """
 
 from __future__ import annotations
@@ -26,15 +30,20 @@ LINE_CHARS: Final = 400
 """A longer message is shown in part: the whole is a zoom away."""
 
 _TOLD: Final = 0.6
-"""Newest first, a message is a hit if it holds at least this share of what the one holds that holds most: one word of two is none."""
+"""Newest first, a message is a hit if it holds at least this share of what the one holds that holds
+most: one word of two is none.
+"""
 
 
-def hits(store: Store, search: Search, query: str, limit: int, *, newest: bool = False) -> list[Hit]:
-    """At most ``limit`` messages that hold words of ``query``, a repeated text once; best first, or newest first.
+def hits(
+    store: Store, search: Search, query: str, limit: int, *, newest: bool = False
+) -> list[Hit]:
+    """At most ``limit`` messages that hold words of ``query``, a repeated text once.
+
+    Best first, or newest first.
 
     Raises:
         StoreError: the index cannot be read.
-
     """
     limit = max(1, min(limit, MOST))
     question = ask(search, query, functions=True)
@@ -50,12 +59,20 @@ def hits(store: Store, search: Search, query: str, limit: int, *, newest: bool =
         once.setdefault(same(message), message)
         if len(once) == limit:
             break
-    return [Hit.of(message, line_of(message, question.worths, LINE_CHARS).shown) for message in once.values()]
+    return [
+        Hit.of(message, line_of(message, question.worths, LINE_CHARS).shown)
+        for message in once.values()
+    ]
 
 
 def _common(search: Search, question: Question, most: int) -> Sequence[int]:
-    """The newest messages where every word asked for stands in so many that they are not listed: those with all, else with the rarest."""
-    return search.newest(question.worths, most) or search.newest([max(question.worths, key=question.worths.__getitem__)], most)
+    """The newest messages where every word asked for stands in so many that they are not listed.
+
+    Those with all, else with the rarest.
+    """
+    return search.newest(question.worths, most) or search.newest(
+        [max(question.worths, key=question.worths.__getitem__)], most
+    )
 
 
 def _newest(held: dict[int, float]) -> list[int]:
@@ -65,7 +82,10 @@ def _newest(held: dict[int, float]) -> list[int]:
 
 
 def _best(store: Store, question: Question, held: dict[int, float]) -> Iterator[Message]:
-    """The ranked ones, then what was too much or too large to be read for a rank: by what it holds, of equals the newest."""
+    """The ranked ones, then what was too much or too large to be read for a rank.
+
+    By what it holds, of equals the newest.
+    """
     best = [match.message for match in ranked(store, question, neighbours=False)]
     yield from best
     left = held.keys() - {message.id for message in best}

@@ -1,4 +1,7 @@
-"""Opening the view: a line into the two it was made from, a message into its words, an id into its date."""
+"""Opening the view.
+
+A line into the two it was made from, a message into its words, an id into its date.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from ..core.records import Message
     from ..storage.store import Store
 
+
 def zoom(
     store: Store,
     hidden: Callable[[], Hidden],
@@ -29,9 +33,8 @@ def zoom(
 
     ``hidden``: which messages are out of sight just now.
 
-    Raises:
-        AddressError: no line has this address, or the message has no such page; the hint says what to ask for.
-
+    Raises: AddressError: no line has this address, or the message has no such page; the hint says
+    what to ask for.
     """
     place = parse_address(id, n, total=store.total())
     if place.level == 0:
@@ -46,11 +49,12 @@ def line_of(store: Store, place: Place) -> str:
 
 
 def date(store: Store, id: int | str) -> str:  # noqa: A002
-    """When a message was said; for a line, when its first and last were. With session, author and platform where known.
+    """When a message was said; for a line, when its first and last were.
+
+    With session, author and platform where known.
 
     Raises:
         AddressError: no line has this address.
-
     """
     place = parse_address(id, total=store.total())
     said = [_said(store, place.first)]
@@ -69,7 +73,12 @@ def _said(store: Store, id_: int) -> str:
 
 
 def _origin(message: Message) -> list[tuple[str, str]]:
-    known = (("session", message.session), ("by", message.author), ("on", message.platform), ("tool", message.tool))
+    known = (
+        ("session", message.session),
+        ("by", message.author),
+        ("on", message.platform),
+        ("tool", message.tool),
+    )
     return [(name, value) for name, value in known if value]
 
 
@@ -79,7 +88,10 @@ def _message_page(store: Store, id_: int, page: int, original: int | None) -> st
         return f"{id_}+1|{LOST_TEXT.format(id_)}; run `optchat check` to see where"
     text, pages = page_of(message.text, page)
     if not 1 <= page <= pages:
-        raise AddressError(f"message {id_} has no page {page}", hint=f"Its pages are 1 to {pages}" if pages > 1 else "It has page 1 only")
+        raise AddressError(
+            f"message {id_} has no page {page}",
+            hint=f"Its pages are 1 to {pages}" if pages > 1 else "It has page 1 only",
+        )
     author = f" ({one_line(message.author)})" if message.author else ""
     author += f" ({copy_of(original)})" if original is not None else ""
     counter = f" [page {page} of {pages}]" if pages > 1 else ""
@@ -89,8 +101,12 @@ def _message_page(store: Store, id_: int, page: int, original: int | None) -> st
 
 def _page_number(page: int | str) -> int:
     if isinstance(page, int) and not isinstance(page, bool):
-        return max(-1, min(page, 1_000_000))  # Python refuses to write out an integer of thousands of digits
+        return max(
+            -1, min(page, 1_000_000)
+        )  # Python refuses to write out an integer of thousands of digits
     try:
         return int(str(page).strip() or "1")
     except ValueError:
-        raise AddressError(f"page {str(page)[:40]!r} is no number", hint="Give page as a number from 1 on") from None
+        raise AddressError(
+            f"page {str(page)[:40]!r} is no number", hint="Give page as a number from 1 on"
+        ) from None

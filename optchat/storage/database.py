@@ -1,7 +1,10 @@
-"""SQLite as the derived files use it: connections, transactions, and what its errors mean. Knows no tables.
+"""SQLite as the derived files use it: connections, transactions, and what its errors mean.
 
-Called by whoever opens ``index.sqlite`` or ``search.sqlite``. Both can be made anew at any time, so an error has two meanings only: the
-file is damaged and has to be made anew, or the disk refuses and the user has to be told.
+Knows no tables.
+
+Called by whoever opens ``index.sqlite`` or ``search.sqlite``. Both can be made anew at any time, so
+an error has two meanings only: the file is damaged and has to be made anew, or the disk refuses and
+the user has to be told.
 """
 
 from __future__ import annotations
@@ -24,14 +27,27 @@ BUSY_WAIT_S: Final = 5.0
 
 _REFUSALS: Final = frozenset(
     {
-        sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY,
-        sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_MISUSE,
-        sqlite3.SQLITE_NOLFS, sqlite3.SQLITE_AUTH, sqlite3.SQLITE_TOOBIG,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_INTERRUPT,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_MISUSE,
+        sqlite3.SQLITE_NOLFS,
+        sqlite3.SQLITE_AUTH,
+        sqlite3.SQLITE_TOOBIG,
     }
-)  # fmt: skip
+)
 _ANEW: Final = "It is made anew by itself: try again"
 _BROKEN: Final = (522, 1802)
-"""SQLITE_IOERR_SHORT_READ: the file ends where a page should be; SQLITE_IOERR_FSTAT: it was deleted while we opened it."""
+"""SQLITE_IOERR_SHORT_READ.
+
+The file ends where a page should be; SQLITE_IOERR_FSTAT: it was deleted while we opened it.
+"""
 
 
 class DamagedError(StoreError):
@@ -82,7 +98,9 @@ def connect(path: Path) -> sqlite3.Connection:
     """
     files.make_private(path)
     with told(path):
-        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=BUSY_WAIT_S)
+        connection = sqlite3.connect(
+            path, isolation_level=None, check_same_thread=False, timeout=BUSY_WAIT_S
+        )
         try:
             if _journal(connection) != "wal":  # network disks: no shared memory between processes
                 connection.execute("PRAGMA journal_mode = DELETE")
@@ -95,7 +113,10 @@ def connect(path: Path) -> sqlite3.Connection:
 
 
 def _journal(connection: sqlite3.Connection) -> str:
-    """Switch to a write-ahead log. SQLite does not wait by itself when several processes do this to a new file at once."""
+    """Switch to a write-ahead log.
+
+    SQLite does not wait by itself when several processes do this to a new file at once.
+    """
     until = time.monotonic() + BUSY_WAIT_S
     while True:
         try:
@@ -114,21 +135,28 @@ def transaction(connection: Database) -> Iterator[None]:
         yield
         connection.execute("COMMIT")
     except BaseException:
-        # Also after a COMMIT that failed: left open, the transaction would lock every process out until this one ends.
+        # Also after a COMMIT that failed: left open, the transaction would lock every process out
+        # until this one ends.
         with contextlib.suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
         raise
 
 
 def vacuum(connection: Database) -> bool:
-    """Write the file anew, without the remains of what was deleted; False where a reader kept them in the write-ahead log beside it."""
+    """Write the file anew, without the remains of what was deleted.
+
+    False where a reader kept them in the write-ahead log beside it.
+    """
     connection.execute("VACUUM")
     busy, *_ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     return not busy
 
 
 def _is_damage(path: Path, code: int) -> bool:
-    """Whether what SQLite takes for a disk that refuses is in the file: it is cut or gone, or its head says it is not to be written."""
+    """Whether what SQLite takes for a disk that refuses is in the file.
+
+    It is cut or gone, or its head says it is not to be written.
+    """
     return code in _BROKEN or (code == sqlite3.SQLITE_READONLY and os.access(path, os.W_OK))
 
 
@@ -149,8 +177,12 @@ def told(path: Path) -> Iterator[None]:
             raise StoreError(f"cannot use {path}: it is closed", path=path) from error
         if code is not None and code & 0xFF in _REFUSALS and not _is_damage(path, code):
             raise StoreError(
-                f"cannot use {path}: {error}", path=path, hint="Check that the disk has space and that you may write in its directory"
+                f"cannot use {path}: {error}",
+                path=path,
+                hint="Check that the disk has space and that you may write in its directory",
             ) from error
         raise DamagedError(f"{path} is damaged: {error}", path=path, hint=_ANEW) from error
-    except UnicodeDecodeError as error:  # out of SQLite's own message, where that quotes what is damaged
+    except (
+        UnicodeDecodeError
+    ) as error:  # out of SQLite's own message, where that quotes what is damaged
         raise DamagedError(f"{path} is damaged", path=path, hint=_ANEW) from error

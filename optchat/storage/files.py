@@ -1,7 +1,9 @@
-"""Bytes to disk: locks, durable appends, atomic replacement. Knows no records; reading is in ``reads.py``.
+"""Bytes to disk: locks, durable appends, atomic replacement.
 
-The only module that opens files for writing, fsyncs, replaces or locks, so that every promise about durability is kept (and can
-be broken by a test) in one place.
+Knows no records; reading is in ``reads.py``.
+
+The only module that opens files for writing, fsyncs, replaces or locks, so that every promise about
+durability is kept (and can be broken by a test) in one place.
 """
 
 from __future__ import annotations
@@ -26,17 +28,24 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LOCK_POLL_S: Final = 0.002
-"""The lock library's own 50 ms makes eight writers wait up to 0.3 s for each other; at 2 ms the 95th percentile is 24 ms."""
+"""The lock library's own 50 ms makes eight writers wait up to 0.3 s for each other.
+
+At 2 ms the 95th percentile is 24 ms.
+"""
 
 _BESIDE: Final = re.compile(r"\.(?:view|config|context)\.json\.[0-9]+\.[0-9]+\.tmp")
 _BESIDE_S: Final = 3_600
-"""A file beside the one it is to replace is written in milliseconds; one this old (s) is nobody's any more."""
+"""A file beside the one it is to replace is written in milliseconds.
+
+One this old (s) is nobody's any more.
+"""
 
 _LED_NOWHERE: Final = re.compile(r"(?:config|view|context)\.json|usage\.jsonl")
 """Never read through a link, and replaced or left alone where one stands."""
 
 _OURS: Final = re.compile(
-    rf"main|tree|capture|(?:index|search)\.sqlite(?:-wal|-shm|-journal)?|(?:write|compactor|pending-[\w-]+)\.lock|pending-[\w-]+\.jsonl"
+    r"main|tree|capture|(?:index|search)\.sqlite(?:-wal|-shm|-journal)?|(?:write|compactor"
+    r"|pending-[\w-]+)\.lock|pending-[\w-]+\.jsonl"
     rf"|{reads.DAY_FILE.pattern}|{_BESIDE.pattern}|{_LED_NOWHERE.pattern}"
 )
 
@@ -46,19 +55,23 @@ _BINARY: Final = getattr(os, "O_BINARY", 0)
 
 
 class Lock:
-    """An exclusive lock between processes and between threads. The file is never deleted and its existence means nothing."""
+    """An exclusive lock between processes and between threads.
+
+    The file is never deleted and its existence means nothing.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._mutex = threading.Lock()  # held for as long as the lock is; it may be given back by another thread
+        self._mutex = (
+            threading.Lock()
+        )  # held for as long as the lock is; it may be given back by another thread
         self._lock = _file_lock(path)
 
     def acquire(self, timeout_s: float) -> bool:
         """Take the lock; whether it was had in time. Not twice by one thread.
 
-        Raises:
-            StoreError: the lock cannot be had at all: no permission, no directory, a disk without locks.
-
+        Raises: StoreError: the lock cannot be had at all: no permission, no directory, a disk
+        without locks.
         """
         until = time.monotonic() + timeout_s
         if not self._mutex.acquire(timeout=timeout_s):
@@ -74,11 +87,16 @@ class Lock:
     def release(self) -> None:
         """Give the lock back."""
         self._lock.release()
-        with contextlib.suppress(RuntimeError):  # in a child that was forked while its parent held it
+        with contextlib.suppress(
+            RuntimeError
+        ):  # in a child that was forked while its parent held it
             self._mutex.release()
 
     def renew(self) -> None:
-        """Forget, in a forked child, that it was held. The old one is kept: thrown away, it would give back what the parent holds."""
+        """Forget, in a forked child, that it was held.
+
+        The old one is kept: thrown away, it would give back what the parent holds.
+        """
         _inherited.append(self._lock)
         self._mutex = threading.Lock()
         self._lock = _file_lock(self.path)
@@ -105,15 +123,23 @@ class Lock:
     def _take(self, until: float) -> bool:
         try:
             try:
-                self._lock.acquire(timeout=max(0.0, until - time.monotonic()), poll_interval=LOCK_POLL_S)
-            except FileNotFoundError:  # the directory was removed under us: what is said now is logged all the same
+                self._lock.acquire(
+                    timeout=max(0.0, until - time.monotonic()), poll_interval=LOCK_POLL_S
+                )
+            except (
+                FileNotFoundError
+            ):  # the directory was removed under us: what is said now is logged all the same
                 make_dir(self.path.parent)
-                self._lock.acquire(timeout=max(0.0, until - time.monotonic()), poll_interval=LOCK_POLL_S)
+                self._lock.acquire(
+                    timeout=max(0.0, until - time.monotonic()), poll_interval=LOCK_POLL_S
+                )
         except Timeout:
             return False
         except (OSError, NotImplementedError) as error:
             lockless = isinstance(error, NotImplementedError) or error.errno in _LOCKLESS
-            raise refused("cannot lock", self.path, error, hint=_NO_LOCKS if lockless else "") from error
+            raise refused(
+                "cannot lock", self.path, error, hint=_NO_LOCKS if lockless else ""
+            ) from error
         return True
 
 
@@ -124,24 +150,28 @@ _inherited: Final[list[BaseFileLock]] = []
 
 def _file_lock(path: Path) -> BaseFileLock:
     try:
-        # Without this the library may, on disks without flock, fall back to a marker file, which outlives a killed owner.
+        # Without this the library may, on disks without flock, fall back to a marker file, which
+        # outlives a killed owner.
         return FileLock(path, mode=0o600, thread_local=False, fallback_to_soft=False)
     except TypeError:  # a release from before the fallback existed
         return FileLock(path, mode=0o600, thread_local=False)
 
 
 TORN: Final = b"\n\n"
-"""Put after a line that has no end: the newline that it lacks, and an empty line, which says that it was cut and never acknowledged."""
+"""Put after a line that has no end.
+
+The newline that it lacks, and an empty line, which says that it was cut and never acknowledged.
+"""
 
 
 def make_dir(path: Path) -> None:
-    """Make a directory only its owner may enter, and see to it that what is there of ours is only for the owner too.
+    """Make a directory only its owner may enter, and see to it that what is there of ours is only
+    for the owner too.
 
     The directory itself may be a link, to another disk perhaps; nothing of ours in it may.
 
     Raises:
         StoreError: it cannot be made, or something in it leads elsewhere.
-
     """
     try:
         _make_durable(path)
@@ -160,7 +190,9 @@ def make_dir(path: Path) -> None:
 
 
 def _make_durable(path: Path) -> None:
-    """Make a directory, and what leads to it, so that a power cut cannot take it away with all that was logged in it."""
+    """Make a directory, and what leads to it, so that a power cut cannot take it away with all that
+    was logged in it.
+    """
     if not path.exists():
         if not path.parent.exists():
             _make_durable(path.parent)
@@ -168,42 +200,57 @@ def _make_durable(path: Path) -> None:
     with os.scandir(path) as entries:
         if any(True for _ in entries):
             return
-    # Empty: just made, perhaps by a process that was killed before it came to this. A parent may be closed to our eyes and not ours.
+    # Empty: just made, perhaps by a process that was killed before it came to this. A parent may be
+    # closed to our eyes and not ours.
     with contextlib.suppress(PermissionError):
         _sync_dir(path.parent)
 
 
 def _refuse_link(directory: Path, entry: os.DirEntry[str]) -> None:
-    """Through a link in the place of a room, a database or a lock we would write to, or empty, a file of somebody else's.
+    """Through a link in the place of a room, a database or a lock we would write to, or empty, a
+    file of somebody else's.
 
-    One to nowhere in the place of a day file is no danger: nothing is read through it, and appending to it is refused.
+    One to nowhere in the place of a day file is no danger: nothing is read through it, and
+    appending to it is refused.
     """
-    if _LED_NOWHERE.fullmatch(entry.name) or (reads.is_day_file(entry.name) and not entry.is_file()):
+    if _LED_NOWHERE.fullmatch(entry.name) or (
+        reads.is_day_file(entry.name) and not entry.is_file()
+    ):
         return
     raise StoreError(
         f"cannot use {directory / entry.name}: it is a symbolic link",
         path=directory / entry.name,
-        hint="Put the real file or directory in its place; to have the memory elsewhere, link its whole directory",
+        hint=(
+            "Put the real file or directory in its place; to have the memory elsewhere, link its "
+            "whole directory"
+        ),
     )
 
 
 def _look_after(path: Path, entry: os.DirEntry[str]) -> None:
-    """Take back rights of others; remove what a process that was killed has left of a file it was replacing."""
+    """Take back rights of others.
+
+    Remove what a process that was killed has left of a file it was replacing.
+    """
     with contextlib.suppress(FileNotFoundError):
         found = entry.stat(follow_symlinks=False)
         if _BESIDE.fullmatch(entry.name) and abs(time.time() - found.st_mtime) > _BESIDE_S:
             path.unlink()
         elif stat.S_IMODE(found.st_mode) & 0o077 and os.name != "nt":
-            # Disks that know no rights refuse this: the memory is as open there as all else is, and not to be refused for it.
+            # Disks that know no rights refuse this: the memory is as open there as all else is, and
+            # not to be refused for it.
             with contextlib.suppress(PermissionError):
                 path.chmod(0o600)
 
 
 def make_private(path: Path) -> None:
-    """Make a file only its owner may read, also if it existed with wider rights; databases would be made readable to all.
+    """Make a file only its owner may read, also if it existed with wider rights.
 
-    A file that exists is never opened: closing it again would take away the locks this process holds on it as a database, and
-    the next process to leave would then delete the write-ahead log that others still write to.
+    Databases would be made readable to all.
+
+    A file that exists is never opened: closing it again would take away the locks this process
+    holds on it as a database, and the next process to leave would then delete the write-ahead log
+    that others still write to.
     """
     try:
         try:
@@ -220,19 +267,22 @@ def append(path: Path, data: bytes) -> int:
 
     A torn tail left by a crash is ended first, so that it cannot swallow the first new line.
 
-    Raises:
-        StoreError: nothing was added, as far as the disk lets us say so; the same data may be appended again.
-
+    Raises: StoreError: nothing was added, as far as the disk lets us say so; the same data may be
+    appended again.
     """
     try:
-        file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _CLOEXEC | _NOFOLLOW | _BINARY, 0o600)
+        file = os.open(
+            path, os.O_RDWR | os.O_APPEND | os.O_CREAT | _CLOEXEC | _NOFOLLOW | _BINARY, 0o600
+        )
     except OSError as error:
         raise refused("cannot append to", path, error) from error
     try:
         before = os.fstat(file).st_size
         lead = TORN if before and _last_byte(file, before) != b"\n" else b""
         try:
-            if not before:  # and not afterwards: killed in between, we would leave a file whose name nobody makes durable any more
+            # and not afterwards: killed in between, we would leave a file whose name nobody makes
+            # durable any more
+            if not before:
                 _sync_dir(path.parent)
             _write_all(file, lead + data)
             os.fsync(file)
@@ -247,13 +297,14 @@ def append(path: Path, data: bytes) -> int:
 
 
 def write_over(path: Path, edits: list[tuple[int, bytes, bytes]]) -> None:
-    """Write other bytes over some of a file, each time as many: (offset, what is there, what shall be). Durable when it returns.
+    """Write other bytes over some of a file, each time as many.
+
+    (offset, what is there, what shall be). Durable when it returns.
 
     Nothing moves, so that whoever reads the file or appends to it meanwhile is not disturbed.
 
     Raises:
         StoreError: something else is there, or the disk refuses.
-
     """
     if not edits:
         return
@@ -263,7 +314,9 @@ def write_over(path: Path, edits: list[tuple[int, bytes, bytes]]) -> None:
             for offset, old, new in edits:
                 os.lseek(file, offset, os.SEEK_SET)
                 if reads.read_exactly(file, len(old)) != old or len(new) != len(old):
-                    raise StoreError(f"cannot write over {path}: it has changed at byte {offset}", path=path)
+                    raise StoreError(
+                        f"cannot write over {path}: it has changed at byte {offset}", path=path
+                    )
                 os.lseek(file, offset, os.SEEK_SET)
                 _write_all(file, new)
             os.fsync(file)
@@ -276,7 +329,9 @@ def write_over(path: Path, edits: list[tuple[int, bytes, bytes]]) -> None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Put ``data`` in place of a file, so that a reader finds the old content or the new, never a part."""
+    """Put ``data`` in place of a file, so that a reader finds the old content or the new, never a
+    part.
+    """
     beside = path.with_name(f".{path.name}.{os.getpid()}.{time.monotonic_ns()}.tmp")
     try:
         file = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _CLOEXEC | _BINARY, 0o600)
@@ -310,7 +365,10 @@ def _write_all(file: int, data: bytes) -> None:
 
 
 def _cut_back(file: int, size: int) -> None:
-    """Take back what a failed append left. Where even that fails, the next append ends the torn line with a newline."""
+    """Take back what a failed append left.
+
+    Where even that fails, the next append ends the torn line with a newline.
+    """
     with contextlib.suppress(OSError):
         os.ftruncate(file, size)
         os.fsync(file)
@@ -322,7 +380,10 @@ def _last_byte(file: int, size: int) -> bytes:
 
 
 def _sync_dir(path: Path) -> None:
-    """Make a new name durable: without this a file's bytes may be safe and the file itself gone after a power cut."""
+    """Make a new name durable.
+
+    Without this a file's bytes may be safe and the file itself gone after a power cut.
+    """
     if os.name == "nt":
         return
     directory = os.open(path, os.O_RDONLY | _CLOEXEC)

@@ -1,4 +1,7 @@
-"""What a check has found so far: lists that stay short whatever is wrong. Used by ``check.py`` and those it sends."""
+"""What a check has found so far: lists that stay short whatever is wrong.
+
+Used by ``check.py`` and those it sends.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,10 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """``damage`` to the truth; ``disagreements`` of derived files with it; ``notes`` on what is odd but harmless."""
+    """``damage`` to the truth.
+
+    ``disagreements`` of derived files with it; ``notes`` on what is odd but harmless.
+    """
 
     damage: Findings = field(default_factory=Findings)
     disagreements: Findings = field(default_factory=Findings)

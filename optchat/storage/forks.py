@@ -1,7 +1,11 @@
-"""Forks of this process: whoever holds databases or locks is told before and after, so that a child can go on with what it inherits.
+"""Forks of this process.
 
-A child that simply used them would hang on a mutex of a thread it does not have, or damage a database: SQLite remembers in memory
-which locks a process holds, and a child holds none of them. Programs started afresh (``subprocess``) are not concerned.
+Whoever holds databases or locks is told before and after, so that a child can go on with what it
+inherits.
+
+A child that simply used them would hang on a mutex of a thread it does not have, or damage a
+database: SQLite remembers in memory which locks a process holds, and a child holds none of them.
+Programs started afresh (``subprocess``) are not concerned.
 """
 
 from __future__ import annotations
@@ -64,5 +68,7 @@ def forget(one: Forkable) -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_watched.before, after_in_parent=lambda: _watched.after(child=False), after_in_child=lambda: _watched.after(child=True)
+        before=_watched.before,
+        after_in_parent=lambda: _watched.after(child=False),
+        after_in_child=lambda: _watched.after(child=True),
     )

@@ -1,6 +1,9 @@
-"""The tree of a store as lines to choose from: what is built where, weighed, and opened from the coarsest down.
+"""The tree of a store as lines to choose from.
 
-Holds nothing but the store. Used by all of ``recall/`` that shows lines, and by the compactor's context view.
+What is built where, weighed, and opened from the coarsest down.
+
+Holds nothing but the store. Used by all of ``recall/`` that shows lines, and by the compactor's
+context view.
 """
 
 from __future__ import annotations
@@ -23,7 +26,10 @@ LINES_MAX: Final = 4_096
 """More lines than this are never held: no step may cost more in a longer log."""
 
 EXPECTED: Final = 512
-"""Characters of a line that is not built yet, where nothing better is known: the size the settings begin with."""
+"""Characters of a line that is not built yet, where nothing better is known.
+
+The size the settings begin with.
+"""
 
 
 NEWEST: Final = 32
@@ -53,13 +59,22 @@ class Lines:
         return None if size is None else Line(place, size)
 
     def unfold(
-        self, first: int, end: int, total: int, target: int, *, weigh: Callable[[Line], int], expected: int = EXPECTED
+        self,
+        first: int,
+        end: int,
+        total: int,
+        target: int,
+        *,
+        weigh: Callable[[Line], int],
+        expected: int = EXPECTED,
     ) -> tuple[list[Line], int]:
-        """Messages [first, end) as lines that weigh at most ``target``, from the coarsest nodes down, and from where on they count.
+        """Messages [first, end) as lines that weigh at most ``target``, from the coarsest nodes
+        down, and from where on they count.
 
-        Nodes that are not built yet count with ``expected`` characters; in their place stand the coarsest built ones inside them, so
-        that what is there has the shape it will have, and weighs more. O(lines), whatever the log's size. The second is 0, or the first
-        message of the newest lines where there were too many.
+        Nodes that are not built yet count with ``expected`` characters; in their place stand the
+        coarsest built ones inside them, so that what is there has the shape it will have, and
+        weighs more. O(lines), whatever the log's size. The second is 0, or the first message of the
+        newest lines where there were too many.
         """
         coarsest = [self._or_expected(place, expected) for place in cover(first, end)]
         weight, hidden = sum(map(weigh, coarsest)), self._hidden()
@@ -71,7 +86,11 @@ class Lines:
         return self._built_in([line.place for line in wanted])
 
     def _or_expected(self, place: Place, expected: int) -> Line:
-        """The line of a place: as it is, as it is expected to be, or without a text where not even a message of it has its line."""
+        """The line of a place.
+
+        As it is, as it is expected to be, or without a text where not even a message of it has its
+        line.
+        """
         line = self.at(place)
         return line or Line(place, expected if self._any_leaf(place) else None)
 
@@ -82,13 +101,20 @@ class Lines:
             return older, younger
         if self.at(place) or not self._any_leaf(place):
             return None
-        return older or self._or_expected(place.children[0], expected), younger or self._or_expected(place.children[1], expected)
+        return older or self._or_expected(
+            place.children[0], expected
+        ), younger or self._or_expected(place.children[1], expected)
 
     def _any_leaf(self, place: Place) -> bool:
-        return place.level > 0 and self._store.read(lambda index: index.any_leaf(place.first, place.end))
+        return place.level > 0 and self._store.read(
+            lambda index: index.any_leaf(place.first, place.end)
+        )
 
     def _built_in(self, places: list[Place]) -> tuple[list[Line], int]:
-        """The coarsest built nodes in these places, oldest first; where they are too many the newest of them, and from where on."""
+        """The coarsest built nodes in these places, oldest first.
+
+        Where they are too many the newest of them, and from where on.
+        """
         found: list[Line] = []
         todo = list(places)
         while todo and len(found) <= LINES_MAX:
@@ -102,13 +128,19 @@ class Lines:
 
 
 def leaf_lines(store: Store, first: int, end: int) -> list[Line]:
-    """Messages [first, end) as a tiling of one line a message, weighed in characters; what is not built yet stands in blocks."""
+    """Messages [first, end) as a tiling of one line a message, weighed in characters.
+
+    What is not built yet stands in blocks.
+    """
     leaves = store.read(lambda index: index.leaves(first, end, end - first))
     return list(tile([Line(Place(0, id_), chars) for id_, chars in leaves], end, first))
 
 
-def with_said(store: Store, lines: list[Line], first: int, end: int, limit: int) -> tuple[list[Line], dict[Place, str]]:
-    """The built lines of [first, end) with those that its newest messages will have, as long as they wait for them; their texts.
+def with_said(
+    store: Store, lines: list[Line], first: int, end: int, limit: int
+) -> tuple[list[Line], dict[Place, str]]:
+    """The built lines of [first, end) with those that its newest messages will have, as long as
+    they wait for them; their texts.
 
     What is no longer than a line is its own line. A session that is asked of what another one was
     told a moment ago must not wait for a thread.

@@ -1,7 +1,7 @@
 """Takes day files into the index: at a rebuild all of them, otherwise what they have beyond it.
 
-Steps over what cannot be read and notes it, and gives every message that existed its place, so that ids never shift. Called by
-``upkeep.py`` under the write lock, inside a transaction of the index.
+Steps over what cannot be read and notes it, and gives every message that existed its place, so that
+ids never shift. Called by ``upkeep.py`` under the write lock, inside a transaction of the index.
 """
 
 from __future__ import annotations
@@ -24,9 +24,13 @@ if TYPE_CHECKING:
     from .index import Index
 
 _ROWS_AT_ONCE: Final = 5_000
-"""Rows held before they are written, so that a rebuild takes the same memory however long the log is."""
+"""Rows held before they are written, so that a rebuild takes the same memory however long the log
+is.
+"""
 ID_JUMP_MAX: Final = 1_000_000
-"""A line whose id lies further ahead than this is damage, not a log with a million messages missing."""
+"""A line whose id lies further ahead than this is damage, not a log with a million messages
+missing.
+"""
 
 _CLAIM: Final = re.compile(rb'\{"i":(\d{1,14}),"kind"')
 CLAIM_BYTES: Final = 32
@@ -46,20 +50,30 @@ class Loader:
         self.claimed = 0
         self.top = index.tops()[0]
 
-    def load(self, log: DayLog, name: str, offset: int, progress: Callable[[int], None] | None = None) -> int:
-        """Take in one day file from an offset on, and say up to where. A torn last line stays outside until somebody appends after it."""
+    def load(
+        self, log: DayLog, name: str, offset: int, progress: Callable[[int], None] | None = None
+    ) -> int:
+        """Take in one day file from an offset on, and say up to where.
+
+        A torn last line stays outside until somebody appends after it.
+        """
         read = self._message_row if log.room == "main" else self._node_row
         add = self.index.add_messages if log.room == "main" else self.index.add_nodes
         rows: list[MessageRow] | list[NodeRow] = []
         known = offset
         spoilt: tuple[bytes, BadLineError] | None = None
         for piece in log.scan(name, offset):
-            if spoilt and piece.line:  # an empty line says that the one before was cut by a crash: no message had its number
+            if (
+                spoilt and piece.line
+                # an empty line says that the one before was cut by a crash: no message had its
+                # number
+            ):
                 self._claim(*spoilt)
             spoilt = None
             try:
                 if piece.line and not is_blank(piece.line):
-                    rows.append(read(piece.line, Spot(name, piece.offset, len(piece.line))))  # type: ignore[arg-type]
+                    spot = Spot(name, piece.offset, len(piece.line))
+                    rows.append(read(piece.line, spot))  # type: ignore[arg-type]
             except BadLineError as error:
                 if not piece.ended:
                     break
@@ -79,12 +93,18 @@ class Loader:
         return known
 
     def fill_lost(self, first: int) -> None:
-        """Give a place to every message from ``first`` on that existed and cannot be read, so that ids never shift."""
+        """Give a place to every message from ``first`` on that existed and cannot be read, so that
+        ids never shift.
+        """
         messages, leaves = self.index.tops()
         total = max(messages, min(max(leaves, self.claimed), messages + ID_JUMP_MAX))
         for start in range(first, total, _ROWS_AT_ONCE):
             lost = self.index.lost_ids(start, min(total, start + _ROWS_AT_ONCE))
-            self.index.add_messages([MessageRow(id_, None, LOST_BYTES, "") for id_ in lost], "main", ready_too=self.ready)
+            self.index.add_messages(
+                [MessageRow(id_, None, LOST_BYTES, "") for id_ in lost],
+                "main",
+                ready_too=self.ready,
+            )
 
     def _message_row(self, line: bytes, spot: Spot) -> MessageRow:
         message = decode_message(line)
@@ -94,7 +114,10 @@ class Loader:
         return message_row(message, spot)
 
     def _claim(self, line: bytes, error: BadLineError) -> None:
-        """Keep the id a damaged line still shows: its message was acknowledged, and nodes may cover it."""
+        """Keep the id a damaged line still shows.
+
+        Its message was acknowledged, and nodes may cover it.
+        """
         claimed = id_of(line) if error.id is None else error.id
         if claimed is not None and claimed <= self.top:
             self.top = self.claimed = max(self.top, claimed + 1)
@@ -102,7 +125,8 @@ class Loader:
     def _node_row(self, line: bytes, spot: Spot) -> NodeRow:
         row = node_row(decode_node(line), spot)
         if row.place.end > self.top and b'"crc":' not in line:
-            # With its checksum it proves that its messages existed. Without, a mistyped number would invent a million lost ones.
+            # With its checksum it proves that its messages existed. Without, a mistyped number
+            # would invent a million lost ones.
             raise BadLineError(f"line {row.place.address} covers messages that are not in the log")
         return row
 
@@ -128,11 +152,20 @@ def names_of(message: Message) -> tuple[str, ...]:
 
 
 def said_name(text: str) -> str:
-    """The beginning of the names of all messages of the user with these words, as hosts keep them."""
+    """The beginning of the names of all messages of the user with these words, as hosts
+    keep them.
+    """
     key = key_of("user", text, said=True)
     return f"{SAID}{blake2b(key.encode(), digest_size=8).hexdigest()}:"
 
 
 def node_row(node: Node, spot: Spot) -> NodeRow:
     """The row of the index that describes a node's line."""
-    return NodeRow(Place(node.level, node.index), spot, len(node.text.encode()), len(node.text), node.by, node.spare)
+    return NodeRow(
+        Place(node.level, node.index),
+        spot,
+        len(node.text.encode()),
+        len(node.text),
+        node.by,
+        node.spare,
+    )

@@ -1,7 +1,10 @@
-"""The append-only day files of one room: ``main/`` for messages, ``tree/`` for nodes, ``capture/`` for notes.
+"""The append-only day files of one room.
 
-A day file is chosen by the local day of writing; order is by id alone, because clocks step back. Holds no state: where a record
-lies is the index's to know, and taking the write lock is the caller's.
+``main/`` for messages, ``tree/`` for nodes, ``capture/`` for notes.
+
+A day file is chosen by the local day of writing; order is by id alone, because clocks step back.
+Holds no state: where a record lies is the index's to know, and taking the write lock is the
+caller's.
 """
 
 from __future__ import annotations
@@ -31,9 +34,14 @@ def day_name(now: datetime) -> str:
 
 
 def names_near(now: datetime) -> tuple[str, str, str]:
-    """The day files that may be written to at this moment, in some time zone or by a clock that is a little off."""
+    """The day files that may be written to at this moment, in some time zone or by a clock that is
+    a little off.
+    """
     today = now.date().toordinal()
-    days = (date.fromordinal(min(max(day, 1), date.max.toordinal())) for day in (today - 1, today, today + 1))
+    days = (
+        date.fromordinal(min(max(day, 1), date.max.toordinal()))
+        for day in (today - 1, today, today + 1)
+    )
     before, here, after = (f"{day.isoformat()}.jsonl" for day in days)
     return before, here, after
 
@@ -46,13 +54,14 @@ class DayLog:
         self.room = directory.name
 
     def append(self, lines: list[bytes], now: datetime, *, not_before: str = "") -> list[Spot]:
-        """Append lines (each with its newline) to today's file as one write and one fsync; where each came to lie.
+        """Append lines (each with its newline) to today's file as one write and one fsync.
+
+        Where each came to lie.
 
         ``not_before``: the earliest day file to use, for lines whose order is that of the files.
 
         Raises:
             StoreError: none of them was added.
-
         """
         name = max(day_name(now), not_before)
         offset = files.append(self.directory / name, b"".join(lines))
@@ -83,14 +92,18 @@ class DayLog:
         return reads.read_at(self.directory / spot.name, spot.offset, spot.length)
 
     def read_many(self, spots: Iterable[Spot]) -> list[bytes]:
-        """The bytes at many spots, in their order, each file opened once for a run of spots in it."""
+        """The bytes at many spots, in their order, each file opened once for a run of spots
+        in it.
+        """
         wanted = list(spots)
         found: list[bytes] = [b""] * len(wanted)
         by_file: dict[str, list[int]] = {}
         for at, spot in enumerate(wanted):
             by_file.setdefault(spot.name, []).append(at)
         for name, places in by_file.items():
-            pieces = reads.read_many(self.directory / name, [(wanted[at].offset, wanted[at].length) for at in places])
+            pieces = reads.read_many(
+                self.directory / name, [(wanted[at].offset, wanted[at].length) for at in places]
+            )
             for at, piece in zip(places, pieces, strict=True):
                 found[at] = piece
         return found

@@ -1,8 +1,12 @@
-"""``capture/``: notes about sessions (begun turns, host ids, what was shown), first in a file of one's own, then in the day's.
+"""``capture/``.
 
-A turn that begins must be on disk at once and may wait for nobody, so a process jots it down in ``pending-<process>.jsonl``. Whoever
-next commits under the write lock moves its own notes into the day file, and those of processes that died. What is already settled
-by a message in the log is not moved: the log says it. Meaning is ``capture/``'s; this keeps the lines and finds them by session.
+Notes about sessions (begun turns, host ids, what was shown), first in a file of one's own, then in
+the day's.
+
+A turn that begins must be on disk at once and may wait for nobody, so a process jots it down in
+``pending-<process>.jsonl``. Whoever next commits under the write lock moves its own notes into the
+day file, and those of processes that died. What is already settled by a message in the log is not
+moved: the log says it. Meaning is ``capture/``'s; this keeps the lines and finds them by session.
 """
 
 from __future__ import annotations
@@ -52,7 +56,10 @@ class NoteLog:
         self._generation = -1
 
     def close(self) -> None:
-        """Move what is jotted down into the day file; what cannot be moved is for the next process to find."""
+        """Move what is jotted down into the day file.
+
+        What cannot be moved is for the next process to find.
+        """
         forks.forget(self)
         own = self._own
         if own is None:
@@ -103,22 +110,29 @@ class NoteLog:
         timeout_s: float | None = None,
         listed: bool = True,
     ) -> list[Message] | None:
-        """Log entries of a session and the notes that go with them; None, and nothing written, if ``still`` says no under the lock.
+        """Log entries of a session and the notes that go with them.
+
+        None, and nothing written, if ``still`` says no under the lock.
 
         ``listed``: they come of a host's list, which holds what was kept aside for the session too.
-        Entries first: a note lost to a crash in between is found to be missing by whoever next reads the host's list.
+        Entries first: a note lost to a crash in between is found to be missing by whoever next
+        reads the host's list.
 
         Raises:
             LockTimeoutError: another process kept the lock; nothing was written.
             StoreError: the disk refused; the same call may be made again.
-
         """
-        with self._store.locked(timeout_s=LOCK_WAIT_S if timeout_s is None else timeout_s), self._mutex:
+        with (
+            self._store.locked(timeout_s=LOCK_WAIT_S if timeout_s is None else timeout_s),
+            self._mutex,
+        ):
             self._take_in()
             if not still():
                 return None
             messages = self._store.record(entries)
-            dead = [pending for path in self._pending_paths() if (pending := _Pending.of_the_dead(path))]
+            dead = [
+                pending for path in self._pending_paths() if (pending := _Pending.of_the_dead(path))
+            ]
             try:
                 own = self._own.read() if self._own else []
                 left = [note for pending in dead for note in pending.read()]
@@ -127,7 +141,11 @@ class NoteLog:
                 # the same entries in again; without a list it is all there is of them.
                 again = [note for note in own if listed and note["session"] == session]
                 self._land(note for note in kept_aside if note not in again)
-                moved = [note for note in (*left, *own) if note["type"] != "batch" and not self._is_there(note)]
+                moved = [
+                    note
+                    for note in (*left, *own)
+                    if note["type"] != "batch" and not self._is_there(note)
+                ]
                 self._append([*moved, *notes])
                 for pending in (*dead, *([self._own] if own and self._own else [])):
                     pending.empty()
@@ -137,20 +155,34 @@ class NoteLog:
         return messages
 
     def erase(self, traces: Traces, message: Message | None) -> None:
-        """Take a logged message's words out of all notes, also those other processes still keep for themselves; under the store's lock.
+        """Take a logged message's words out of all notes, also those other processes still keep for
+        themselves; under the store's lock.
 
-        Of a turn that is logged the note is not needed any more; from what was kept aside the message is taken out.
+        Of a turn that is logged the note is not needed any more; from what was kept aside the
+        message is taken out.
         """
         with self._mutex:
-            paths = [self._log.path(name) for name in self._log.sizes()] + self._pending_paths(own=True)
+            paths = [self._log.path(name) for name in self._log.sizes()] + self._pending_paths(
+                own=True
+            )
             tokens = {message.turn} - {""} if message is not None else set()
             for path in paths:
-                tokens |= {note["turn"] for _, note in _picked(path, b'"bind"') if note.get("id") == traces.id and note.get("turn")}
-            marks = tuple(mark for mark in (traces.core, *(token.encode() for token in tokens)) if mark)
+                tokens |= {
+                    note["turn"]
+                    for _, note in _picked(path, b'"bind"')
+                    if note.get("id") == traces.id and note.get("turn")
+                }
+            marks = tuple(
+                mark for mark in (traces.core, *(token.encode() for token in tokens)) if mark
+            )
             for path in paths:
                 edits = []
                 for piece in reads.scan(path):
-                    new = self._without(piece.line, traces, message, tokens) if any(mark in piece.line for mark in marks) else piece.line
+                    new = (
+                        self._without(piece.line, traces, message, tokens)
+                        if any(mark in piece.line for mark in marks)
+                        else piece.line
+                    )
                     if traces.is_remains(piece.line, decode_note):
                         new = blank(piece.line)
                     if new != piece.line:
@@ -160,15 +192,24 @@ class NoteLog:
     # -- reading
 
     def notes(self, type_: str, *, session: str = "", key: str = "", after: int = 0) -> list[Note]:
-        """Notes of a type, of one session or with one key, oldest first; each with its ``seq`` if it is in a day file (0: not yet)."""
+        """Notes of a type, of one session or with one key, oldest first.
+
+        Each with its ``seq`` if it is in a day file (0: not yet).
+        """
         session, key = clean(session), clean(key)  # as they were written
         where, values = ["type = ?", "seq > ?"], [type_, after]
         for column, value in (("session", session), ("key", key)):
             if value:
                 where.append(f"{column} = ?")
                 values.append(value)
-        # What is jotted down first: a note on its way into the day file is then seen twice, never not at all.
-        jotted = [note for path in self._pending_paths(own=True) for note in _read(path) if note["type"] == type_]
+        # What is jotted down first: a note on its way into the day file is then seen twice, never
+        # not at all.
+        jotted = [
+            note
+            for path in self._pending_paths(own=True)
+            for note in _read(path)
+            if note["type"] == type_
+        ]
         sql = f"SELECT seq, body FROM notes WHERE {' AND '.join(where)} ORDER BY seq"
         kept = self._kept(sql, tuple(values))
         there = {(note["session"], key_of(note)) for note in kept if key_of(note)}
@@ -182,11 +223,17 @@ class NoteLog:
         ]
 
     def _kept(self, sql: str, values: tuple[Any, ...]) -> list[Note]:
-        """From the index; asked again where it was made anew meanwhile, because then it holds no notes until they are taken in."""
+        """From the index.
+
+        Asked again where it was made anew meanwhile, because then it holds no notes until they are
+        taken in.
+        """
         found: list[Note] = []
         for _ in range(2):
             looked = self._follow()
-            generation, found = self._store.read(lambda index: (index.generation(), _decoded(index.rows(sql, values))))
+            generation, found = self._store.read(
+                lambda index: (index.generation(), _decoded(index.rows(sql, values)))
+            )
             if generation == looked:
                 break
         return found
@@ -207,39 +254,65 @@ class NoteLog:
 
     def _is_closed(self, note: Note) -> bool:
         """Whether a turn that began is in the log or settled."""
-        return note["type"] == "draft" and self._store.read(lambda index: index.id_of(TURN + note["token"])) is not None
+        return (
+            note["type"] == "draft"
+            and self._store.read(lambda index: index.id_of(TURN + note["token"])) is not None
+        )
 
     def _is_there(self, note: Note) -> bool:
-        """Whether a note need not be moved: its turn is closed, or who moved it was killed before it could take it out of its own file."""
+        """Whether a note need not be moved.
+
+        Its turn is closed, or who moved it was killed before it could take it out of its own file.
+        """
         asked = note["session"], note["type"], key_of(note)
         sql = "SELECT 1 FROM notes WHERE session = ? AND type = ? AND key = ?"
-        return self._is_closed(note) or (bool(asked[2]) and bool(self._store.read(lambda index: index.rows(sql, asked))))
+        return self._is_closed(note) or (
+            bool(asked[2]) and bool(self._store.read(lambda index: index.rows(sql, asked)))
+        )
 
-    def _without(self, line: bytes, traces: Traces, message: Message | None, tokens: set[str]) -> bytes:
+    def _without(
+        self, line: bytes, traces: Traces, message: Message | None, tokens: set[str]
+    ) -> bytes:
         try:
             note = decode_note(line)
         except BadLineError:
             return line
         if note["type"] == "draft" and self._is_closed(note):
-            return blank(line) if note["token"] in tokens or traces.holds(note.get("text")) else line
-        if note["type"] != "batch" or message is None or note["session"] != message.session or note["first"] > message.id:
+            return (
+                blank(line) if note["token"] in tokens or traces.holds(note.get("text")) else line
+            )
+        if (
+            note["type"] != "batch"
+            or message is None
+            or note["session"] != message.session
+            or note["first"] > message.id
+        ):
             return line
-        # Left in, it would be logged once more by the process that keeps it: it is not what the log holds any more.
+        # Left in, it would be logged once more by the process that keeps it: it is not what the log
+        # holds any more.
         left = _without_entry_of(message, note["entries"])
         if len(left) == len(note["entries"]):
             return line
         return encode_note(note | {"entries": left})[:-1].ljust(len(line)) if left else blank(line)
 
     def _land(self, batches: Iterable[Note]) -> None:
-        """Log what another's or an earlier attempt could not, except what has come into the log since by another way."""
+        """Log what another's or an earlier attempt could not, except what has come into the log
+        since by another way.
+        """
         for batch in batches:
             entries = [Entry(**fields) for fields in batch["entries"]]
-            there = [(m.kind, m.text.strip()) for m in self._store.session_messages(batch["session"], batch["first"])]
+            there = [
+                (m.kind, m.text.strip())
+                for m in self._store.session_messages(batch["session"], batch["first"])
+            ]
             missing: list[Entry] = []
             for entry in entries:
                 if (entry.kind, entry.text.strip()) in there:
                     there.remove((entry.kind, entry.text.strip()))
-                elif not entry.turn or self._store.read(lambda index, e=entry: index.id_of(TURN + e.turn)) is None:  # type: ignore[misc]
+                elif (
+                    not entry.turn
+                    or self._store.read(lambda index, e=entry: index.id_of(TURN + e.turn)) is None  # type: ignore[misc]
+                ):
                     missing.append(entry)
             self._store.record(missing)
 
@@ -258,20 +331,38 @@ class NoteLog:
             return
         self._was_removed()
         now = self._store.clock()
-        dated = [{"type": note["type"], "session": note["session"], "date": now.isoformat(timespec="seconds")} | note for note in notes]
+        dated = [
+            {
+                "type": note["type"],
+                "session": note["session"],
+                "date": now.isoformat(timespec="seconds"),
+            }
+            | note
+            for note in notes
+        ]
         lines = [encode_note(note) for note in dated]
-        # The last note of a kind counts, and notes have no numbers: a clock that was put back must not put them before older ones.
-        ((newest,),) = self._store.read(lambda index: index.rows("SELECT max(name) FROM files WHERE room = 'capture'"))
+        # The last note of a kind counts, and notes have no numbers: a clock that was put back must
+        # not put them before older ones.
+        ((newest,),) = self._store.read(
+            lambda index: index.rows("SELECT max(name) FROM files WHERE room = 'capture'")
+        )
         spots = self._log.append(lines, now, not_before=newest if reads.is_day_file(newest) else "")
         end = spots[-1].offset + spots[-1].length + 1
-        self._store.tell_index(lambda index: _add(index, [decode_note(line) for line in lines], spots[-1].name, end))
+        self._store.tell_index(
+            lambda index: _add(index, [decode_note(line) for line in lines], spots[-1].name, end)
+        )
 
     def _follow(self) -> int:
-        """Before a reading: see that all notes are in the index, if that was made anew. The making of it that was looked at."""
+        """Before a reading: see that all notes are in the index, if that was made anew.
+
+        The making of it that was looked at.
+        """
         generation = self._store.read(lambda index: index.generation())
         if generation == self._generation:
             return generation
-        with contextlib.suppress(LockTimeoutError):  # the next reading tries again, and the next commit takes in what is missing
+        with contextlib.suppress(
+            LockTimeoutError
+        ):  # the next reading tries again, and the next commit takes in what is missing
             if self._log.sizes() != self._store.read(lambda index: index.known("capture")):
                 with self._store.locked():
                     self._take_in(everything=True)
@@ -279,19 +370,34 @@ class NoteLog:
         return generation
 
     def _take_in(self, *, everything: bool = False) -> None:
-        """Under the lock: bring into the index what the day files have beyond it; all of them, if the index was made anew."""
+        """Under the lock.
+
+        Bring into the index what the day files have beyond it; all of them, if the index was made
+        anew.
+        """
         known = self._store.read(lambda index: index.known("capture"))
-        names = {*known, *self._log.sizes()} if everything or not known else {*names_near(self._store.clock()), max(known)}
+        names = (
+            {*known, *self._log.sizes()}
+            if everything or not known
+            else {*names_near(self._store.clock()), max(known)}
+        )
         sizes = {name: self._log.size(name) for name in sorted(names)}
         if shorter := [name for name, size in sizes.items() if size < known.get(name, 0)]:
             self._store.mistrust(f"a file in capture/ {SHORTER}")
-            # Nothing else would ever show it: notes have neither numbers nor lines that stand on them.
+            # Nothing else would ever show it: notes have neither numbers nor lines that stand on
+            # them.
             for name in shorter:
-                self._store.tell_index(lambda index, day=name: index.note_damage("capture", day, sizes[day], SHORTER))  # type: ignore[misc]
+                self._store.tell_index(
+                    lambda index, day=name: index.note_damage("capture", day, sizes[day], SHORTER)  # type: ignore[misc]
+                )
             known, sizes = {}, self._log.sizes()
         for name, size in sizes.items():
             if size > known.get(name, 0):
-                self._store.tell_index(lambda index, day=name: _add(index, *self._read_day(day, known.get(day, 0), index)))  # type: ignore[misc]
+                self._store.tell_index(
+                    lambda index, day=name: _add(  # type: ignore[misc]
+                        index, *self._read_day(day, known.get(day, 0), index)
+                    )
+                )
 
     def _read_day(self, name: str, offset: int, index: Index) -> tuple[list[Note], str, int]:
         notes: list[Note] = []
@@ -308,12 +414,18 @@ class NoteLog:
 
     def _pending_paths(self, *, own: bool = False) -> list[Path]:
         mine = self._own.path.name if self._own else ""
-        names = (name for name in reads.names_in(self._log.directory) if name.startswith(_PENDING) and name.endswith(".jsonl"))
+        names = (
+            name
+            for name in reads.names_in(self._log.directory)
+            if name.startswith(_PENDING) and name.endswith(".jsonl")
+        )
         return [self._log.directory / name for name in names if own or name != mine]
 
 
 class _Pending:
-    """One process's notes that are not in a day file yet, and the lock that says the process is alive."""
+    """One process's notes that are not in a day file yet, and the lock that says the process is
+    alive.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -322,7 +434,9 @@ class _Pending:
 
     @classmethod
     def of_this_process(cls, directory: Path) -> _Pending:
-        """A file nobody else has, and whose name tells which process to look for when it grows old."""
+        """A file nobody else has, and whose name tells which process to look for when it
+        grows old.
+        """
         return cls(directory / f"{_PENDING}{os.getpid()}-{secrets.token_hex(4)}.jsonl")
 
     @classmethod
@@ -338,7 +452,10 @@ class _Pending:
         return _read(self.path)
 
     def empty(self) -> None:
-        """All of it is elsewhere now. The file goes as a whole, so that a reader finds either all notes or none."""
+        """All of it is elsewhere now.
+
+        The file goes as a whole, so that a reader finds either all notes or none.
+        """
         files.remove_files(self.path)
 
     def close(self) -> None:
@@ -356,8 +473,12 @@ class _Pending:
 def _without_entry_of(message: Message, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """What was kept aside, without the entry that has become this message in another way."""
     said = (message.kind, message.text.strip())
-    by_turn = [at for at, entry in enumerate(entries) if message.turn and entry["turn"] == message.turn]
-    by_words = [at for at, entry in enumerate(entries) if (entry["kind"], entry["text"].strip()) == said]
+    by_turn = [
+        at for at, entry in enumerate(entries) if message.turn and entry["turn"] == message.turn
+    ]
+    by_words = [
+        at for at, entry in enumerate(entries) if (entry["kind"], entry["text"].strip()) == said
+    ]
     gone = next(iter(by_turn + by_words), len(entries))
     return entries[:gone] + entries[gone + 1 :]
 
@@ -379,7 +500,10 @@ def _read(path: Path) -> list[Note]:
 
 
 def _decoded(rows: list[tuple[int, bytes]]) -> list[Note]:
-    """Notes out of the index, each with its number. Their checksums are kept there too: a damaged page can hold anything."""
+    """Notes out of the index, each with its number.
+
+    Their checksums are kept there too: a damaged page can hold anything.
+    """
     try:
         return [decode_note(body) | {"seq": seq} for seq, body in rows]
     except BadLineError as error:
@@ -387,16 +511,31 @@ def _decoded(rows: list[tuple[int, bytes]]) -> list[Note]:
 
 
 def _add(index: Index, notes: list[Note], name: str, end: int) -> None:
-    """Bring the notes of a day file up to ``end`` into the index's tables, but for settled turns and what is out of date."""
+    """Bring the notes of a day file up to ``end`` into the index's tables, but for settled turns
+    and what is out of date.
+    """
     for note in notes:
         if note["type"] in LATEST_ONLY:
-            index.write("DELETE FROM notes WHERE session = ? AND type = ?", [(note["session"], note["type"])])
+            index.write(
+                "DELETE FROM notes WHERE session = ? AND type = ?",
+                [(note["session"], note["type"])],
+            )
         index.write(
             "INSERT INTO notes (session, type, key, body) SELECT ?1, ?2, ?3, ?4 WHERE ?3 = '' "
             "OR NOT EXISTS (SELECT 1 FROM notes WHERE session = ?1 AND type = ?2 AND key = ?3)",
             [(note["session"], note["type"], key_of(note), encode_note(note)[:-1])],
         )
-    turns = [(TURN + note["turn"], note.get("id") or -1) for note in notes if note["type"] in ("bind", "settled") and note.get("turn")]
+    turns = [
+        (TURN + note["turn"], note.get("id") or -1)
+        for note in notes
+        if note["type"] in ("bind", "settled") and note.get("turn")
+    ]
     index.write("INSERT OR IGNORE INTO uids VALUES (?, ?)", turns)
-    index.write(f"DELETE FROM notes WHERE type = 'draft' AND EXISTS (SELECT 1 FROM uids WHERE uid = '{TURN}' || notes.key)", [()])
+    index.write(
+        (
+            "DELETE FROM notes WHERE type = 'draft' AND EXISTS (SELECT 1 FROM uids WHERE uid = "
+            f"'{TURN}' || notes.key)"
+        ),
+        [()],
+    )
     index.set_known("capture", name, end)

@@ -1,7 +1,10 @@
-"""Reads what is noted in ``capture/`` and compares it with the notes the index holds. Changes nothing; called by ``check.py``.
+"""Reads what is noted in ``capture/`` and compares it with the notes the index holds.
 
-Notes have no numbers, so that of a bad line only its form tells whether a crash cut it, before anybody relied on it, or whether it was
-whole once. Nothing is kept of a note but its print: a log of a million messages has as many notes.
+Changes nothing; called by ``check.py``.
+
+Notes have no numbers, so that of a bad line only its form tells whether a crash cut it, before
+anybody relied on it, or whether it was whole once. Nothing is kept of a note but its print: a log
+of a million messages has as many notes.
 """
 
 from __future__ import annotations
@@ -33,7 +36,9 @@ class NotesCheck:
         self._report = report
         self._prints: Counter[str] = Counter()  # by type, of all notes that are never replaced
         self._latest: dict[tuple[str, str], int] = {}  # by session and type: the print of the last
-        self._keyed: dict[tuple[str, str, str], int] = {}  # by session, type and key: the print of the first
+        self._keyed: dict[
+            tuple[str, str, str], int
+        ] = {}  # by session, type and key: the print of the first
         self._turns: set[str] = set()  # that were bound to a message, or settled
         self._told: set[str] = set()  # those of them that no message in the log names
 
@@ -47,7 +52,8 @@ class NotesCheck:
         self._told.discard(turn)
 
     def read(self, known: dict[tuple[str, str], int] | None, damage: Iterable[str]) -> None:
-        """Every line of the day files up to where the index knows them, and of the files of notes that are on their way there.
+        """Every line of the day files up to where the index knows them, and of the files of notes
+        that are on their way there.
 
         ``damage``: what the index remembers of it. That a whole file has gone shows nowhere else.
         """
@@ -61,11 +67,12 @@ class NotesCheck:
             self._read_file(path, None, lambda _note: None)
 
     def compare(self, snapshot: Snapshot) -> None:
-        """What the index must hold is what the day files say, but for turns that are over: those it may have forgotten.
+        """What the index must hold is what the day files say, but for turns that are over.
+
+        Those it may have forgotten.
 
         Raises:
             StoreError: the index cannot be read.
-
         """
         expected, found = Counter(self._prints), Counter[str]()
         for (_, type_), mark in self._latest.items():
@@ -78,14 +85,18 @@ class NotesCheck:
                 found[type_] += _print(session, type_, key, body)
         for type_ in sorted({*expected, *found}):
             if expected[type_] != found[type_]:
-                self._report.disagreements.add(f"index.sqlite and capture/ differ in what is noted of the type {type_[:40]!r}")
+                self._report.disagreements.add(
+                    f"index.sqlite and capture/ differ in what is noted of the type {type_[:40]!r}"
+                )
 
     # -- inside
 
     def _is_over(self, token: str, snapshot: Snapshot) -> bool:
         return token in self._turns or snapshot.id_of(TURN + token) is not None
 
-    def _read_file(self, path: Path, end: int | None, take: Callable[[dict[str, Any]], None]) -> None:
+    def _read_file(
+        self, path: Path, end: int | None, take: Callable[[dict[str, Any]], None]
+    ) -> None:
         for piece in reads.scan(path):
             if end is not None and piece.offset >= end and piece.ended:
                 break  # noted since
@@ -96,7 +107,9 @@ class NotesCheck:
             except BadLineError as error:
                 where = f"capture/{path.name}, byte {piece.offset}"
                 if is_cut(piece.line):
-                    self._report.notes.add(f"{where}: a line cut by a crash before it was acknowledged; stepped over")
+                    self._report.notes.add(
+                        f"{where}: a line cut by a crash before it was acknowledged; stepped over"
+                    )
                 else:
                     self._report.damage.add(f"{where}: {error}")
 

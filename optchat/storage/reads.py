@@ -1,6 +1,9 @@
-"""Files read: whole, at an offset, line by line; and what is known of them without opening. Opens nothing for writing.
+"""Files read: whole, at an offset, line by line; and what is known of them without opening.
 
-Knows no records. What cannot be read is an error in our own words; what is not there is empty, because a file may go at any time.
+Opens nothing for writing.
+
+Knows no records. What cannot be read is an error in our own words; what is not there is empty,
+because a file may go at any time.
 """
 
 from __future__ import annotations
@@ -25,12 +28,14 @@ _BINARY: Final = getattr(os, "O_BINARY", 0)
 
 
 class Piece(NamedTuple):
-    """One line of a file: where it begins, its bytes without the newline, and whether a newline ends it."""
+    """One line of a file.
+
+    Where it begins, its bytes without the newline, and whether a newline ends it.
+    """
 
     offset: int
     line: bytes
     ended: bool
-
 
 
 def read_file(path: Path) -> bytes | None:
@@ -47,7 +52,6 @@ def read_file(path: Path) -> bytes | None:
         raise refused("cannot read", path, error) from error
 
 
-
 def read_at(path: Path, offset: int, length: int) -> bytes:
     """``length`` bytes from ``offset``; fewer where the file ends before, none where it is gone."""
     try:
@@ -58,7 +62,6 @@ def read_at(path: Path, offset: int, length: int) -> bytes:
         return b""
     except OSError as error:
         raise refused("cannot read", path, error) from error
-
 
 
 def read_many(path: Path, spots: list[tuple[int, int]]) -> list[bytes]:
@@ -76,9 +79,10 @@ def read_many(path: Path, spots: list[tuple[int, int]]) -> list[bytes]:
         raise refused("cannot read", path, error) from error
 
 
-
 def scan(path: Path, offset: int = 0) -> Iterator[Piece]:
-    """The lines of a file from ``offset`` on, in bounded memory (but for one line that is itself large)."""
+    """The lines of a file from ``offset`` on, in bounded memory (but for one line that is itself
+    large).
+    """
     try:
         with path.open("rb") as file:
             file.seek(offset)
@@ -92,14 +96,14 @@ def scan(path: Path, offset: int = 0) -> Iterator[Piece]:
         raise refused("cannot read", path, error) from error
 
 
-
 def day_files(directory: Path) -> dict[str, int]:
     """Name and bytes of every ``YYYY-MM-DD.jsonl`` in a directory, by name."""
     found: dict[str, int] = {}
     try:
         with os.scandir(directory) as entries:
             for entry in entries:
-                # One that is gone since, or a link to nowhere, must not make the whole log look empty: its ids would be given anew.
+                # One that is gone since, or a link to nowhere, must not make the whole log look
+                # empty: its ids would be given anew.
                 with contextlib.suppress(FileNotFoundError):
                     if is_day_file(entry.name) and entry.is_file():
                         found[entry.name] = entry.stat().st_size
@@ -110,20 +114,18 @@ def day_files(directory: Path) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-
 def is_day_file(name: object) -> bool:
     """Whether this is the name of a day file; a damaged index may offer anything for one."""
     return isinstance(name, str) and DAY_FILE.fullmatch(name) is not None
 
 
-
 def size_of(path: Path | str) -> int:
     """Bytes of a file, 0 where there is none."""
     try:
-        return os.stat(path).st_size  # noqa: PTH116 -- a path object for each would double the cost of an append's checks
+        # A path object for each would double the cost of an append's checks.
+        return os.stat(path).st_size  # noqa: PTH116
     except OSError:
         return 0
-
 
 
 def identity_of(path: Path) -> tuple[int, int] | None:
@@ -133,7 +135,6 @@ def identity_of(path: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino
-
 
 
 def names_in(directory: Path) -> list[str]:
@@ -146,7 +147,6 @@ def names_in(directory: Path) -> list[str]:
         raise refused("cannot list", directory, error) from error
 
 
-
 def version_of(path: Path) -> tuple[int, int, int] | None:
     """Changes whenever a file was replaced: inode, size and modification time in ns."""
     try:
@@ -157,7 +157,10 @@ def version_of(path: Path) -> tuple[int, int, int] | None:
 
 
 def read_exactly(file: int, length: int) -> bytes:
-    """Up to ``length`` bytes; in portions, because a length out of a damaged index can be anything."""
+    """Up to ``length`` bytes.
+
+    In portions, because a length out of a damaged index can be anything.
+    """
     data = os.read(file, min(length, _CHUNK))
     if len(data) == length:
         return data

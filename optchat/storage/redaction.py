@@ -1,7 +1,10 @@
-"""Takes one message's words out of the day files: the one edit of what was written. Decides no order of steps.
+"""Takes one message's words out of the day files: the one edit of what was written.
 
-Finds every line that holds them (the message's own and doubled or torn ones, the lines of the tree above it, what was noted when its turn
-began) and writes over them in place. Each step may be done again, so that a redaction cut by a crash is finished by the next. Called by
+Decides no order of steps.
+
+Finds every line that holds them (the message's own and doubled or torn ones, the lines of the tree
+above it, what was noted when its turn began) and writes over them in place. Each step may be done
+again, so that a redaction cut by a crash is finished by the next. Called by
 ``memory/redaction.py``, which sees to the view and the full text.
 """
 
@@ -28,7 +31,10 @@ _TELLING: Final = 8
 
 
 class Redactor:
-    """The redaction of one message. ``others``: other messages that hold the same words; ``noted``: the log says it was redacted."""
+    """The redaction of one message.
+
+    ``others``: other messages that hold the same words; ``noted``: the log says it was redacted.
+    """
 
     def __init__(self, store: Store, notes: NoteLog, id_: int) -> None:
         self.id = id_
@@ -42,7 +48,10 @@ class Redactor:
         self._tree = Sought(store.tree, lambda _: False)
 
     def look(self, *, locked: bool) -> None:
-        """Look through what the day files have beyond the last look. Most of it can be done before the lock is held."""
+        """Look through what the day files have beyond the last look.
+
+        Most of it can be done before the lock is held.
+        """
         message = self._store.message(self.id)
         traces = Traces(self.id, None if message is None else message.text)
         if self._traces is None or self._traces.words != traces.words:
@@ -54,7 +63,10 @@ class Redactor:
         self._tree.look(locked=locked)
 
     def erase(self) -> int:
-        """Write over all of it, the message's own line last, and tell the index; how many lines of the tree are gone. Under the lock."""
+        """Write over all of it, the message's own line last, and tell the index.
+
+        How many lines of the tree are gone. Under the lock.
+        """
         assert self._traces is not None
         self._notes.erase(self._traces, self.message)
         self._tree.write_over(lambda _, line: blank(line))
@@ -64,7 +76,11 @@ class Redactor:
         rows = [message_row(decode_message(new), own)] if own and not is_blank(new) else []
         gone = [("tree", spot.name, spot.offset) for spot in self._tree.spots]
         gone += [("main", spot.name, spot.offset) for spot in self._main.spots]
-        self._store.tell_index(lambda index: _describe(index, self.id, rows or [MessageRow(self.id, None, LOST_BYTES, "")], gone))
+        self._store.tell_index(
+            lambda index: _describe(
+                index, self.id, rows or [MessageRow(self.id, None, LOST_BYTES, "")], gone
+            )
+        )
         return len(self._tree.spots)
 
     def becomes(self) -> Message | None:
@@ -90,7 +106,10 @@ class Redactor:
         return False
 
     def _own_spot(self) -> Spot | None:
-        """The line that goes on standing for the message; for one that is lost, the first damaged line that can."""
+        """The line that goes on standing for the message.
+
+        For one that is lost, the first damaged line that can.
+        """
         ((_, spot),) = self._store.read(lambda index: index.message_spots(self.id, self.id + 1))
         if spot is not None:
             return spot
@@ -100,17 +119,28 @@ class Redactor:
         return b"" if spot is None else redacted_line(self._store.main.read(spot), self.id)
 
 
-def _describe(index: Index, id_: int, rows: list[MessageRow], gone: list[tuple[str, str, int]]) -> None:
-    """In a transaction of the index: what stands above the message is not built any more, and every process is told."""
+def _describe(
+    index: Index, id_: int, rows: list[MessageRow], gone: list[tuple[str, str, int]]
+) -> None:
+    """In a transaction of the index.
+
+    What stands above the message is not built any more, and every process is told.
+    """
     index.unbuild(places_of(id_))
-    index.write("DELETE FROM uids WHERE uid >= ? AND uid < ? AND id = ?", [(SAID, SAID[:-1] + ";", id_)])
-    index.write("UPDATE messages SET file = NULL, offset = 0, length = 0 WHERE id = ?", [(id_,)])  # so that the row is taken anew
+    index.write(
+        "DELETE FROM uids WHERE uid >= ? AND uid < ? AND id = ?", [(SAID, SAID[:-1] + ";", id_)]
+    )
+    index.write(
+        "UPDATE messages SET file = NULL, offset = 0, length = 0 WHERE id = ?", [(id_,)]
+    )  # so that the row is taken anew
     index.add_messages(rows, "main")
     index.write("DELETE FROM damage WHERE room = ? AND name = ? AND offset = ?", gone)
 
 
 def clean_index(store: Store) -> bool:
-    """Leave no byte of what was deleted in ``index.sqlite``; False where a reader has kept some in the file beside it.
+    """Leave no byte of what was deleted in ``index.sqlite``.
+
+    False where a reader has kept some in the file beside it.
 
     Notes of turns that began stand in it until the turn is logged, with all that was said.
     """

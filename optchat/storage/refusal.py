@@ -1,4 +1,6 @@
-"""What an operation on a file was refused for, in our own words, with what to do where we know it."""
+"""What an operation on a file was refused for, in our own words, with what to do where we
+know it.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +31,10 @@ def refused(act: str, path: Path, error: Exception, *, hint: str = "") -> StoreE
     """The error of a file operation in our own words, with what to do where we know it."""
     number = getattr(error, "errno", None)
     cause = os.strerror(number) if number else str(error) or type(error).__name__
-    failure = StoreError(f"{act} {path}: {cause}", path=path, hint=hint or _HINTS.get(errno.errorcode.get(number or 0, ""), ""))
+    failure = StoreError(
+        f"{act} {path}: {cause}",
+        path=path,
+        hint=hint or _HINTS.get(errno.errorcode.get(number or 0, ""), ""),
+    )
     failure.errno = number
     return failure

@@ -1,4 +1,7 @@
-"""What the index holds and gives back, as records: plain data between ``index.py`` and those who fill or ask it."""
+"""What the index holds and gives back, as records.
+
+Plain data between ``index.py`` and those who fill or ask it.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,10 @@ class NodeRow(NamedTuple):
 
 
 class Ready(NamedTuple):
-    """A node that can be built now: the bytes of what it is built from, what its line costs, and whether it is spare."""
+    """A node that can be built now.
+
+    The bytes of what it is built from, what its line costs, and whether it is spare.
+    """
 
     place: Place
     source_bytes: int
@@ -45,7 +51,9 @@ class Ready(NamedTuple):
 
 
 class State(NamedTuple):
-    """The index in a nutshell: ``known`` has the bytes taken in of the day files that matter, by (room, name).
+    """The index in a nutshell.
+
+    ``known`` has the bytes taken in of the day files that matter, by (room, name).
 
     ``last``: the day file of messages that was last written to.
     """

@@ -1,8 +1,11 @@
-"""``search.sqlite``: full text of every message, for finding the ones that hold given words. Derived: it can always be rebuilt.
+"""``search.sqlite``: full text of every message, for finding the ones that hold given words.
 
-Written a moment after the append, by the holder of ``compactor.lock`` alone, so that no turn waits for it; read over a connection of
-its own, so that no turn waits for the writing either. Only a redacted message is replaced at once, whoever holds that lock. Holds no
-texts, only which terms stand in which message; what a term is, ``core/words.py`` says.
+Derived: it can always be rebuilt.
+
+Written a moment after the append, by the holder of ``compactor.lock`` alone, so that no turn waits
+for it; read over a connection of its own, so that no turn waits for the writing either. Only a
+redacted message is replaced at once, whoever holds that lock. Holds no texts, only which terms
+stand in which message; what a term is, ``core/words.py`` says.
 """
 
 from __future__ import annotations
@@ -25,7 +28,10 @@ if TYPE_CHECKING:
 VERSION: Final = 3
 
 READ_WAIT_S: Final = 0.1
-"""Longest a reader waits where the disk has no write-ahead log and somebody writes: a turn goes on without what it would find."""
+"""Longest a reader waits where the disk has no write-ahead log and somebody writes.
+
+A turn goes on without what it would find.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,10 @@ class Found:
 
 
 class Search:
-    """The full-text index. Opened when first used: trouble with it must not keep anybody from saying something."""
+    """The full-text index.
+
+    Opened when first used: trouble with it must not keep anybody from saying something.
+    """
 
     def __init__(
         self,
@@ -68,7 +77,9 @@ class Search:
         self._reader.close()
 
     def before_fork(self) -> None:
-        """Close both connections and keep everybody from opening them again, as ``Index.before_fork`` does."""
+        """Close both connections and keep everybody from opening them again, as
+        ``Index.before_fork`` does.
+        """
         self._writer.before_fork()
         self._reader.before_fork()
 
@@ -85,19 +96,34 @@ class Search:
         return meta.indexed if meta and meta.log_mark == mark else 0
 
     def made(self) -> int:
-        """Changes when the index is made anew and whenever a text in it was replaced; 0 where there is none."""
+        """Changes when the index is made anew and whenever a text in it was replaced.
+
+        0 where there is none.
+        """
         with self._reader.healed() as database:
             meta = _meta(database)
         return meta.made if meta else 0
 
-    def add(self, first: int, texts: Sequence[str], dates: Sequence[str] = (), *, since: int | None = None) -> None:
-        """Make messages from ``first`` on searchable, also by their dates; by the holder of the compactor's lock only.
+    def add(
+        self,
+        first: int,
+        texts: Sequence[str],
+        dates: Sequence[str] = (),
+        *,
+        since: int | None = None,
+    ) -> None:
+        """Make messages from ``first`` on searchable, also by their dates.
 
-        ``since``: what ``made`` said before the texts were read. If it says something else now, one of them may have been replaced
-        in between, and nothing is added.
+        By the holder of the compactor's lock only.
+
+        ``since``: what ``made`` said before the texts were read. If it says something else now, one
+        of them may have been replaced in between, and nothing is added.
         """
         mark = self._log_mark()
-        rows = [(first + k, words.terms(text, date)) for k, (text, date) in enumerate(zip_longest(texts, dates, fillvalue=""))]
+        rows = [
+            (first + k, words.terms(text, date))
+            for k, (text, date) in enumerate(zip_longest(texts, dates, fillvalue=""))
+        ]
         with self._writer.healed() as database, transaction(database):
             meta = _meta(database)
             if since is not None and since != (meta.made if meta else 0):
@@ -107,13 +133,18 @@ class Search:
             elif meta is None or meta.log_mark != mark or meta.indexed != first:
                 return  # another process was faster, or the file was deleted meanwhile
             postings.insert(database, rows)
-            database.execute("UPDATE meta SET indexed = ?, chars = chars + ?", (first + len(texts), sum(map(len, texts))))
+            database.execute(
+                "UPDATE meta SET indexed = ?, chars = chars + ?",
+                (first + len(texts), sum(map(len, texts))),
+            )
 
     def replace(self, id_: int, old: str | None, new: str, date: str = "") -> None:
-        """Message ``id_`` says ``new`` instead of ``old`` from now on: nothing of what is gone is found any more.
+        """Message ``id_`` says ``new`` instead of ``old`` from now on.
 
-        ``old`` must be what was added; where it is None, and not replaced already, the index is emptied, to be made anew. Whoever is
-        about to add what it read before this will not.
+        Nothing of what is gone is found any more.
+
+        ``old`` must be what was added; where it is None, and not replaced already, the index is
+        emptied, to be made anew. Whoever is about to add what it read before this will not.
         """
         mark = self._log_mark()
         with self._writer.healed() as database, transaction(database):
@@ -123,7 +154,10 @@ class Search:
                 return
             database.execute("UPDATE meta SET made = random()")
             database.execute("CREATE TABLE IF NOT EXISTS replaced (id INTEGER PRIMARY KEY)")
-            if id_ >= meta.indexed or database.execute("SELECT 1 FROM replaced WHERE id = ?", (id_,)).fetchone():
+            if (
+                id_ >= meta.indexed
+                or database.execute("SELECT 1 FROM replaced WHERE id = ?", (id_,)).fetchone()
+            ):
                 return  # a second removal would take terms away that others hold
             if old is None:
                 _wipe(database, mark)
@@ -138,10 +172,15 @@ class Search:
         mark = self._log_mark()
         with self._writer.healed() as database, transaction(database):
             if _meta(database) is not None:
-                database.execute("UPDATE meta SET log_mark = ? WHERE log_mark = ?", (mark, old_mark))
+                database.execute(
+                    "UPDATE meta SET log_mark = ? WHERE log_mark = ?", (mark, old_mark)
+                )
 
     def clean(self) -> bool:
-        """Leave no byte of what was replaced in the file; False where somebody was reading and some may be left beside it."""
+        """Leave no byte of what was replaced in the file.
+
+        False where somebody was reading and some may be left beside it.
+        """
         with self._writer.healed() as database:
             if _meta(database) is not None:
                 postings.merge(database)
@@ -163,7 +202,10 @@ class Search:
         return Found(meta.indexed, max(1.0, meta.chars / meta.indexed), found, hidden)
 
     def newest(self, terms: Iterable[str], limit: int) -> Sequence[int]:
-        """The newest messages that hold all of these terms, however common they are; newest first."""
+        """The newest messages that hold all of these terms, however common they are.
+
+        Newest first.
+        """
         hidden = self._hidden()
         with self._reader.healed() as database:
             return hidden.in_sight(self._terms.newest(database, terms, limit + len(hidden)))[:limit]
@@ -171,7 +213,10 @@ class Search:
     # -- inside
 
     def _checked(self, meta: _Meta | None, mark: int) -> _Meta | None:
-        """What the file says of itself, if it is about this log; what was learned from another file is forgotten."""
+        """What the file says of itself, if it is about this log.
+
+        What was learned from another file is forgotten.
+        """
         if meta is None or meta.log_mark != mark or not meta.indexed:
             return None
         known = (self._reader.identity, meta.log_mark, meta.made)
@@ -208,7 +253,10 @@ class _Link:
 
     @contextlib.contextmanager
     def healed(self) -> Iterator[Database]:
-        """The database, opened anew where the file was deleted; a damaged file is removed, to be made anew by the compactor."""
+        """The database, opened anew where the file was deleted.
+
+        A damaged file is removed, to be made anew by the compactor.
+        """
         with self._mutex:
             if reads.identity_of(self.path) != self.identity:
                 self._database.let_go()
@@ -219,7 +267,10 @@ class _Link:
                     yield self._database
             except DamagedError:
                 self._database.let_go()
-                files.remove_files(self.path, *(self.path.with_name(f"{self.path.name}{end}") for end in ("-wal", "-shm")))
+                files.remove_files(
+                    self.path,
+                    *(self.path.with_name(f"{self.path.name}{end}") for end in ("-wal", "-shm")),
+                )
                 raise
 
 
@@ -247,5 +298,8 @@ def _wipe(database: Database, mark: int) -> None:
     database.execute("DROP TABLE IF EXISTS meta")
     database.execute("DROP TABLE IF EXISTS replaced")
     postings.make(database)
-    database.execute("CREATE TABLE meta (version INTEGER, log_mark INTEGER, made INTEGER, indexed INTEGER, chars INTEGER)")
+    database.execute(
+        "CREATE TABLE meta (version INTEGER, log_mark INTEGER, made INTEGER, indexed "
+        "INTEGER, chars INTEGER)"
+    )
     database.execute("INSERT INTO meta VALUES (?, ?, random(), 0, 0)", (VERSION, mark))

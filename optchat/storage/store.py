@@ -1,7 +1,7 @@
 """One memory directory's truth: the message log and the tree log, written and read.
 
-Disk before memory, always: a record is acknowledged once its line is synced, and the index follows (``upkeep.py``). Used by
-``memory/``; knows nothing of views, summaries or sessions' meaning.
+Disk before memory, always: a record is acknowledged once its line is synced, and the index follows
+(``upkeep.py``). Used by ``memory/``; knows nothing of views, summaries or sessions' meaning.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ class Store(Upkeep):
             landed = self._landed(entries) if self._failed else []
             now = self.clock()
             stamp, first = now.isoformat(timespec="seconds"), self._next_id
-            messages = [_placed(entry, first + k, stamp) for k, entry in enumerate(entries[len(landed) :])]
+            messages = [
+                _placed(entry, first + k, stamp) for k, entry in enumerate(entries[len(landed) :])
+            ]
             if messages:
                 self._announce(day_name(now))
             try:
@@ -75,35 +77,60 @@ class Store(Upkeep):
             if spots:
                 self._next_id += len(messages)
                 self.tell_index(lambda index: _describe_messages(index, messages, spots))
-                self._end = End(self._generation, first + len(messages), spots[-1].name, spots[-1].offset + spots[-1].length + 1)
+                self._end = End(
+                    self._generation,
+                    first + len(messages),
+                    spots[-1].name,
+                    spots[-1].offset + spots[-1].length + 1,
+                )
         return [*landed, *messages]
 
     def _landed(self, entries: list[Entry]) -> list[Message]:
         """Those of the entries that are in the log though writing them failed.
 
-        A disk that refuses to write and then even to be cut back leaves whole lines behind, which are messages to everybody else.
-        Said once more, they would be there twice.
+        A disk that refuses to write and then even to be cut back leaves whole lines behind, which
+        are messages to everybody else. Said once more, they would be there twice.
         """
         failed, self._failed = self._failed, []
         landed: list[Message] = []
         for entry, message in zip(entries, failed, strict=False):
-            if _placed(entry, message.id, message.date) != message or self.message(message.id) != message:
+            if (
+                _placed(entry, message.id, message.date) != message
+                or self.message(message.id) != message
+            ):
                 break
             landed.append(message)
         return landed
 
-    def commit(self, nodes: list[Node], *, read_at: Mapping[Place, int] = _ANY_TIME, timeout_s: float = LOCK_WAIT_S) -> list[Node]:
-        """Append nodes as one write and one fsync; those that were not built before, in the meantime perhaps by another process.
+    def commit(
+        self,
+        nodes: list[Node],
+        *,
+        read_at: Mapping[Place, int] = _ANY_TIME,
+        timeout_s: float = LOCK_WAIT_S,
+    ) -> list[Node]:
+        """Append nodes as one write and one fsync.
 
-        ``read_at``: the generation of the index when the sources of a node were read. Where it is another by now, they may have been
-        redacted since: such a node is not written, and made again from what is there.
+        Those that were not built before, in the meantime perhaps by another process.
+
+        ``read_at``: the generation of the index when the sources of a node were read. Where it is
+        another by now, they may have been redacted since: such a node is not written, and made
+        again from what is there.
         """
         with self.locked(timeout_s=timeout_s):
-            nodes = [node for node in nodes if read_at.get(Place(node.level, node.index), self._generation) == self._generation]
+            nodes = [
+                node
+                for node in nodes
+                if read_at.get(Place(node.level, node.index), self._generation) == self._generation
+            ]
             now = self.clock()
-            stamped = {Place(node.level, node.index): _stamped(node, now.isoformat(timespec="seconds")) for node in nodes}
+            stamped = {
+                Place(node.level, node.index): _stamped(node, now.isoformat(timespec="seconds"))
+                for node in nodes
+            }
             built = self.read(lambda index: index.node_spots(stamped))
-            # A fallback is written anew, by a model only: two processes must not replace it by one fallback after the other.
+            # A fallback is written anew, by a model only: two processes must not replace it by one
+            # fallback after the other.
             for place in self.read(lambda index: index.fallbacks(built)) if built else ():
                 if stamped[place].by == "model":
                     del built[place]
@@ -131,31 +158,47 @@ class Store(Upkeep):
 
     def messages_of(self, ids: Collection[int]) -> list[Message]:
         """Those of these messages that are there, in the order of the log."""
-        return [message for message in self._load_messages(lambda index: index.spots_of(ids)) if message is not None]
+        return [
+            message
+            for message in self._load_messages(lambda index: index.spots_of(ids))
+            if message is not None
+        ]
 
     def turn_of(self, id_: int) -> list[Message]:
-        """The turn a message belongs to: its user's message and what came of it in its session; of a long one both ends.
+        """The turn a message belongs to.
+
+        Its user's message and what came of it in its session; of a long one both ends.
 
         Empty where no user has spoken before the message.
         """
         ids = self.read(lambda index: turn_ids(index, id_))
         half = _TURN_MOST // 2
-        return self.messages_of(ids if len(ids) <= _TURN_MOST else [*ids[:half], *ids[-half:]]) if ids else []
+        return (
+            self.messages_of(ids if len(ids) <= _TURN_MOST else [*ids[:half], *ids[-half:]])
+            if ids
+            else []
+        )
 
     def session_messages(self, session: str, first: int = 0) -> Iterator[Message]:
         """The messages of one session from id ``first`` on, in order."""
         session = clean(session)
         spots = self.read(lambda index: index.session_spots(session, first))
         for start in range(0, len(spots), 256):
-            for message in self._load_messages(lambda _index, part=spots[start : start + 256]: part):  # type: ignore[misc]
+            for message in self._load_messages(
+                lambda _index, part=spots[start : start + 256]: part  # type: ignore[misc]
+            ):
                 if message is not None and message.session == session:
                     yield message
 
     def texts(self, places: list[Place]) -> dict[Place, str]:
-        """The texts of the nodes among ``places`` that are built; the most recent few thousand are kept in memory."""
+        """The texts of the nodes among ``places`` that are built.
+
+        The most recent few thousand are kept in memory.
+        """
         rewritten = self.read(lambda index: index.rewritten())
         if rewritten != self._texts_of:
-            self._texts = {}  # another one: what a thread has just read from the old lines goes into the old one
+            # another one: what a thread has just read from the old lines goes into the old one
+            self._texts = {}
             self._texts_of = rewritten
         kept = self._texts
         found = {place: kept[place] for place in places if place in kept}
@@ -177,16 +220,22 @@ class Store(Upkeep):
 
     # -- inside
 
-    def _load_messages(self, where: Callable[[Index], list[tuple[int, Spot | None]]]) -> list[Message | None]:
+    def _load_messages(
+        self, where: Callable[[Index], list[tuple[int, Spot | None]]]
+    ) -> list[Message | None]:
         spots = self.read(where)
         messages, wrong = self._decode_messages(spots)
         if wrong:
             self.mistrust("a message is not where the index says")
-            again = self.read(lambda index: [row for id_, _ in spots for row in index.message_spots(id_, id_ + 1)])
+            again = self.read(
+                lambda index: [row for id_, _ in spots for row in index.message_spots(id_, id_ + 1)]
+            )
             messages, _ = self._decode_messages(again)
         return messages
 
-    def _decode_messages(self, spots: list[tuple[int, Spot | None]]) -> tuple[list[Message | None], bool]:
+    def _decode_messages(
+        self, spots: list[tuple[int, Spot | None]]
+    ) -> tuple[list[Message | None], bool]:
         lines = iter(self.main.read_many(spot for _, spot in spots if spot))
         messages: list[Message | None] = []
         wrong = False
@@ -203,13 +252,17 @@ class Store(Upkeep):
 
 def _keep(texts: dict[Place, str], place: Place, text: str) -> None:
     while len(texts) >= _TEXTS_KEPT:
-        with contextlib.suppress(StopIteration, KeyError, RuntimeError):  # another thread may be dropping the same one
+        with contextlib.suppress(
+            StopIteration, KeyError, RuntimeError
+        ):  # another thread may be dropping the same one
             del texts[next(iter(texts))]
     texts[place] = text
 
 
 def _describe_messages(index: Index, messages: list[Message], spots: list[Spot]) -> None:
-    index.add_messages([message_row(m, s) for m, s in zip(messages, spots, strict=True)], "main", new=True)
+    index.add_messages(
+        [message_row(m, s) for m, s in zip(messages, spots, strict=True)], "main", new=True
+    )
     index.set_known("main", spots[-1].name, spots[-1].offset + spots[-1].length + 1)
 
 
@@ -219,7 +272,10 @@ def _describe_nodes(index: Index, nodes: list[Node], spots: list[Spot]) -> None:
 
 
 def _placed(entry: Entry, id_: int, stamp: str) -> Message:
-    """The message an entry becomes. Half characters go here, before anything is written: the index would fail after the log had it."""
+    """The message an entry becomes.
+
+    Half characters go here, before anything is written: the index would fail after the log had it.
+    """
     fields = {name: getattr(entry, name) for name in _ENTRY_FIELDS}
     for name, value in fields.items():
         if value and isinstance(value, str) and not value.isascii():

@@ -1,7 +1,8 @@
 """One memory directory's lock and its index, kept in step with the day files.
 
-Whatever the index missed (a crash in between, another writer, a disk too full for it) is taken in at the next lock; an index that
-cannot be trusted is made anew. ``store.py`` builds on it and knows what is written; this knows only how it is found again.
+Whatever the index missed (a crash in between, another writer, a disk too full for it) is taken in
+at the next lock; an index that cannot be trusted is made anew. ``store.py`` builds on it and knows
+what is written; this knows only how it is found again.
 """
 
 from __future__ import annotations
@@ -31,18 +32,27 @@ if TYPE_CHECKING:
     from .rows import State
 
 LOCK_WAIT_S: Final = 5.0
-"""Longest anybody waits for the write lock, unless asked to wait less. A turn that did not get it is kept aside (``notes.py``)."""
+"""Longest anybody waits for the write lock, unless asked to wait less.
+
+A turn that did not get it is kept aside (``notes.py``).
+"""
 _OPEN_WAIT_S: Final = 1.0
 """The same while the index is opened, which also goes on without the lock."""
 _AFTER_MAX: Final = 1 << 20
-"""Bytes read behind the newest message that the index knows, to see whether the file holds a newer one."""
+"""Bytes read behind the newest message that the index knows, to see whether the file holds a newer
+one.
+"""
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
 
 class End(NamedTuple):
-    """Where an index ends: its generation and messages, and the bytes known of the day file with the newest one ("": whatever)."""
+    """Where an index ends.
+
+    Its generation and messages, and the bytes known of the day file with the newest one ("":
+    whatever).
+    """
 
     generation: int
     total: int
@@ -73,11 +83,15 @@ class Upkeep:
         self._holder = 0  # the thread that holds the lock
         self._closed = False
         self._suspect = False  # the index was found damaged; it is made anew at the next lock
-        self._next_id = 0  # under the lock: also where the index could not follow, no number is given twice
+        self._next_id = (
+            0  # under the lock: also where the index could not follow, no number is given twice
+        )
         self._last = ""  # under the lock: the day file the index says was last written to
         self._end = End(0, 0, "", 0)  # how the index stood when it was last seen to end right
         self._near_names = 0, ("", "", "")
-        self._torn: dict[tuple[str, str], tuple[int, int]] = {}  # (size, known) of day files that end in a torn line
+        self._torn: dict[
+            tuple[str, str], tuple[int, int]
+        ] = {}  # (size, known) of day files that end in a torn line
         self._failed: list[Message] = []  # the last batch, if it could not be written
         self._retired: list[Index] = []
         self._texts: dict[Place, str] = {}
@@ -98,8 +112,13 @@ class Upkeep:
             index.close()
 
     def before_fork(self) -> None:
-        """Let nobody be in the middle of something when this process forks: the child would find it half done for ever."""
-        self._frozen = self._holder != threading.get_ident() and self._mutex.acquire(timeout=forks.WAIT_S)
+        """Let nobody be in the middle of something when this process forks.
+
+        The child would find it half done for ever.
+        """
+        self._frozen = self._holder != threading.get_ident() and self._mutex.acquire(
+            timeout=forks.WAIT_S
+        )
         for index in (*self._retired, self._index):
             index.before_fork()
 
@@ -119,14 +138,19 @@ class Upkeep:
 
         ``everything``: compare every day file, not only those an append can have touched.
         """
-        if self._holder == threading.get_ident():  # a block inside finds the index gone, and would wait for itself
+        if (
+            self._holder == threading.get_ident()
+        ):  # a block inside finds the index gone, and would wait for itself
             if everything or self._failed:
                 self._catch_up(everything=everything)
             yield
             return
         until = time.monotonic() + timeout_s
         if not self._mutex.acquire(timeout=timeout_s):
-            raise LockTimeoutError(f"cannot write to {self.root}: another thread has been writing for {timeout_s:g} s", path=self.root)
+            raise LockTimeoutError(
+                f"cannot write to {self.root}: another thread has been writing for {timeout_s:g} s",
+                path=self.root,
+            )
         try:
             with self.lock.held(max(0.0, until - time.monotonic())):
                 self._holder = threading.get_ident()
@@ -137,9 +161,15 @@ class Upkeep:
             self._mutex.release()
 
     def read(self, question: Callable[[Index], T]) -> T:
-        """Ask the index, healing it first if it is missing, damaged, or was replaced by another process."""
+        """Ask the index, healing it first if it is missing, damaged, or was replaced by another
+        process.
+        """
         self._must_be_open()
-        if reads.identity_of(self._index_path) != self._index.identity or not self._index.ok or self._suspect:
+        if (
+            reads.identity_of(self._index_path) != self._index.identity
+            or not self._index.ok
+            or self._suspect
+        ):
             with self.locked(everything=True):
                 pass
         try:
@@ -153,7 +183,8 @@ class Upkeep:
         return self.read(Index.total)
 
     def tell_index(self, write: Callable[[Index], object]) -> None:
-        """Describe in the index, under the write lock and as one transaction, what is durable already.
+        """Describe in the index, under the write lock and as one transaction, what is durable
+        already.
 
         Failing here must not fail the append: the caller would say it again.
         """
@@ -165,12 +196,16 @@ class Upkeep:
             self._suspect = True
         except OptchatError as error:
             logger.warning("optchat: the index is behind and will catch up: %s", error)
-        except Exception:  # whatever a damaged index makes us stumble over: the index is made anew from the log
+        except (
+            Exception
+        ):  # whatever a damaged index makes us stumble over: the index is made anew from the log
             logger.exception("optchat: the index could not follow and is made anew")
             self._suspect = True
 
     def mistrust(self, why: str) -> None:
-        """Rebuild the index, unless another process has just done so and we only remembered its old numbers."""
+        """Rebuild the index, unless another process has just done so and we only remembered its old
+        numbers.
+        """
         trusted = self._generation
         with self.locked(everything=True):
             if self._generation == trusted:
@@ -183,7 +218,9 @@ class Upkeep:
             self._rebuild()
 
     def recost(self) -> None:
-        """Give what is ready the costs it has by our settings: a backlog would else be bought for kinds that were just taken out of them.
+        """Give what is ready the costs it has by our settings.
+
+        A backlog would else be bought for kinds that were just taken out of them.
 
         O(N), but only where they have changed.
         """
@@ -196,8 +233,9 @@ class Upkeep:
     def _announce(self, name: str) -> None:
         """Before messages are written to another day file than the last: say so to all.
 
-        Should this process die between writing them and telling the index, others look for them there, by whatever clock the file
-        was chosen. They would give their numbers to other messages else.
+        Should this process die between writing them and telling the index, others look for them
+        there, by whatever clock the file was chosen. They would give their numbers to other
+        messages else.
         """
         if name != self._last:
             self.tell_index(lambda index: index.set_last(name))
@@ -221,7 +259,10 @@ class Upkeep:
             self.lock.release()
 
     def _follow_log(self) -> None:
-        """At open: take in what the day files have beyond the index. A lock that is stuck just now is no reason to refuse memory."""
+        """At open: take in what the day files have beyond the index.
+
+        A lock that is stuck just now is no reason to refuse memory.
+        """
         if not self._behind():
             return
         try:
@@ -256,7 +297,9 @@ class Upkeep:
                 state = self._index.state(self._near())
                 self._notice(state.generation)
                 self._last = state.last
-                if self._ends_right(state) and self._take_in(self._sizes(state, everything=everything), state):
+                if self._ends_right(state) and self._take_in(
+                    self._sizes(state, everything=everything), state
+                ):
                     return
         except DamagedError as error:
             logger.warning("optchat: %s; it is made anew", error)
@@ -282,9 +325,14 @@ class Upkeep:
             self._texts = {}
 
     def _ends_right(self, state: State) -> bool:
-        """Whether the newest message is the one the index says. If not, the next would get a number that is taken or far away."""
+        """Whether the newest message is the one the index says.
+
+        If not, the next would get a number that is taken or far away.
+        """
         seen = self._end
-        if state[:2] == seen[:2] and (not seen.name or state.known.get(("main", seen.name)) == seen.known):
+        if state[:2] == seen[:2] and (
+            not seen.name or state.known.get(("main", seen.name)) == seen.known
+        ):
             return True
         newest = self._index.newest()
         end_of = ("", 0)
@@ -296,37 +344,58 @@ class Upkeep:
             claimed = id_of(reads.read_at(path, spot.offset, CLAIM_BYTES))
             if claimed is None:  # not a line of ours: read it whole
                 claimed = _id_in(self.main.read(spot))
-            after = reads.read_at(path, end, min(known - end, _AFTER_MAX)).splitlines() if known > end else []
+            after = (
+                reads.read_at(path, end, min(known - end, _AFTER_MAX)).splitlines()
+                if known > end
+                else []
+            )
             right = claimed == id_ and not any((_id_in(line) or 0) > id_ for line in after)
             end_of = (spot.name, known)
         if right:
             self._end = End(state.generation, state.total, *end_of)
         else:
-            logger.warning("optchat: %s is wrong about the newest message; it is made anew", self._index_path)
+            logger.warning(
+                "optchat: %s is wrong about the newest message; it is made anew", self._index_path
+            )
         return right
 
     def _sizes(self, state: State, *, everything: bool) -> dict[tuple[str, str], tuple[int, int]]:
         """Bytes on disk and bytes known of the day files (room, name) that matter."""
         if not everything:
-            return {key: (reads.size_of(f"{self.root}/{key[0]}/{key[1]}"), known) for key, known in state.known.items()}
+            return {
+                key: (reads.size_of(f"{self.root}/{key[0]}/{key[1]}"), known)
+                for key, known in state.known.items()
+            }
         found: dict[tuple[str, str], tuple[int, int]] = {}
         for log in (self.main, self.tree):
             known, sizes = self._index.known(log.room), log.sizes()
-            found |= {(log.room, name): (sizes.get(name, 0), known.get(name, 0)) for name in known | sizes}
+            found |= {
+                (log.room, name): (sizes.get(name, 0), known.get(name, 0)) for name in known | sizes
+            }
         return found
 
     def _take_in(self, sizes: dict[tuple[str, str], tuple[int, int]], state: State) -> bool:
-        """Add what the day files have beyond the index; False if the index is ahead of them, that is: wrong."""
+        """Add what the day files have beyond the index.
+
+        False if the index is ahead of them, that is: wrong.
+        """
         if any(size < known for size, known in sizes.values()):
             return False
-        more = [(key, size, known) for key, (size, known) in sizes.items() if size > known and self._torn.get(key) != (size, known)]
+        more = [
+            (key, size, known)
+            for key, (size, known) in sizes.items()
+            if size > known and self._torn.get(key) != (size, known)
+        ]
         self._next_id = state.total
         if more:
             with self._index.transaction():
                 loader = Loader(self._index, ready=True)
                 for key, size, known in sorted(more):
                     taken = loader.load(self.main if key[0] == "main" else self.tree, key[1], known)
-                    self._torn[key] = (size, taken)  # what is left of a torn line is not read again at every append
+                    self._torn[key] = (
+                        size,
+                        taken,
+                    )  # what is left of a torn line is not read again at every append
                 loader.fill_lost(state.total)
             self._next_id = self._index.total()
         return True
@@ -345,7 +414,10 @@ class Upkeep:
 
     def _remove_index(self) -> None:
         """Safe while others have it open: they notice the new inode at their next step."""
-        files.remove_files(self._index_path, *(self._index_path.with_name(f"index.sqlite{end}") for end in ("-wal", "-shm")))
+        files.remove_files(
+            self._index_path,
+            *(self._index_path.with_name(f"index.sqlite{end}") for end in ("-wal", "-shm")),
+        )
 
     def _rebuild(self) -> None:
         try:
@@ -362,13 +434,22 @@ class Upkeep:
         self._torn.clear()
 
     def _fill_index(self) -> None:
-        everything = [(log, name, size) for log in (self.main, self.tree) for name, size in log.sizes().items()]
+        everything = [
+            (log, name, size)
+            for log in (self.main, self.tree)
+            for name, size in log.sizes().items()
+        ]
         total, done = sum(size for _, _, size in everything), 0
         with self._index.transaction():
             self._index.wipe()
             loader = Loader(self._index, ready=False)
             for log, name, size in everything:
-                loader.load(log, name, 0, lambda at, base=done: self._progress("index", base + at, total))  # type: ignore[misc]
+                loader.load(
+                    log,
+                    name,
+                    0,
+                    lambda at, base=done: self._progress("index", base + at, total),  # type: ignore[misc]
+                )
                 done += size
             loader.fill_lost(0)
             self._index.rebuild_ready()

@@ -1,7 +1,7 @@
 """``view.json``: the lines of the view as they were after the last merge, replaced as a whole.
 
-The tail that was logged since is implied. Without the file a restart would fold another view, and every prompt cache that holds
-the old one would be worthless.
+The tail that was logged since is implied. Without the file a restart would fold another view, and
+every prompt cache that holds the old one would be worthless.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ VERSION: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class SavedView:
-    """Lines oldest first, the budget (characters) they were folded for, and how often the file was written."""
+    """Lines oldest first, the budget (characters) they were folded for, and how often the file was
+    written.
+    """
 
     lines: tuple[Place, ...]
     budget: int
@@ -40,7 +42,8 @@ def load(path: Path) -> SavedView | None:
     except (ValueError, TypeError, KeyError, OverflowError):
         return None
     except StoreError:
-        return None  # the view is shown all the same; whoever saves it finds out what is wrong with the file
+        # the view is shown all the same; whoever saves it finds out what is wrong with the file
+        return None
     end = 0
     for place in lines:
         if not (_is_count(place.level) and _is_count(place.index) and place.level <= MAX_LEVEL):
@@ -53,14 +56,21 @@ def load(path: Path) -> SavedView | None:
 
 def save(path: Path, view: SavedView) -> None:
     """Replace the file; the caller holds the write lock."""
-    raw = {"version": VERSION, "generation": view.generation, "budget": view.budget, "lines": [list(place) for place in view.lines]}
+    raw = {
+        "version": VERSION,
+        "generation": view.generation,
+        "budget": view.budget,
+        "lines": [list(place) for place in view.lines],
+    }
     files.replace_file(path, orjson.dumps(raw, option=orjson.OPT_APPEND_NEWLINE))
 
 
 def open_at(path: Path, id_: int) -> None:
-    """Put in place of the saved line that covers a message the lines it was made from, down to that message's, which is left out.
+    """Put in place of the saved line that covers a message the lines it was made from, down to that
+    message's, which is left out.
 
-    What a view is made of must be built, and these are not any more when a message is redacted; all its other lines stay as they are.
+    What a view is made of must be built, and these are not any more when a message is redacted; all
+    its other lines stay as they are.
     """
     saved = load(path)
     if saved is None:

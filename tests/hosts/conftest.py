@@ -1,4 +1,7 @@
-"""Fixtures of the host tests: a host, a copy of one to install things into, a profile, and a model on loopback."""
+"""Fixtures of the host tests.
+
+A host, a copy of one to install things into, a profile, and a model on loopback.
+"""
 
 import os
 import shutil
@@ -18,14 +21,20 @@ from terminal import QUIET
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "hosts: runs a real Hermes in an environment of its own (tests/hosts/make_hosts.py)")
+    config.addinivalue_line(
+        "markers",
+        "hosts: runs a real Hermes in an environment of its own (tests/hosts/make_hosts.py)",
+    )
 
 
 @pytest.fixture(params=["a", "b"])
 def host(request):
     """A host with everything optchat needs installed."""
     if not make_hosts.is_made(request.param):
-        reason = f"host {request.param} is not installed: python tests/hosts/make_hosts.py {request.param}"
+        reason = (
+            f"host {request.param} is not installed: python tests/hosts/make_hosts.py "
+            f"{request.param}"
+        )
         if os.environ.get("CI"):
             pytest.fail(reason)
         pytest.skip(reason)
@@ -45,10 +54,12 @@ def own_host(host, tmp_path):
 
 
 def _copy(host, directory, without=()):
-    """A new environment with all packages of the host's but these. What is installed into it stays in it.
+    """A new environment with all packages of the host's but these.
 
-    The files are hard links: the host looks for the real place of its own files, and by a symbolic link would find the first
-    environment.
+    What is installed into it stays in it.
+
+    The files are hard links: the host looks for the real place of its own files, and by a symbolic
+    link would find the first environment.
     """
     subprocess.run([str(host.python), "-m", "venv", "--without-pip", str(directory)], check=True)
     packages = next(make_hosts.environment(host.name).glob("lib/python*/site-packages"))
@@ -89,7 +100,10 @@ def life(home):
 
 @pytest.fixture
 def bare_home(bare_host, tmp_path, server):
-    """A fresh profile of a fresh host: optchat's directory is there, and nothing else has happened."""
+    """A fresh profile of a fresh host.
+
+    Optchat's directory is there, and nothing else has happened.
+    """
     home = Home(bare_host, tmp_path / "home", server).install(link=False)
     home.configure(provider="", auxiliary=False)
     return home

@@ -1,7 +1,10 @@
-"""Runs one scenario inside a host's Python: `python driver.py SCENARIO.py RESULT.json`, with HERMES_HOME set.
+"""Runs one scenario inside a host's Python.
 
-The scenario is Python that uses the names defined here: it holds `Talk`s with the host's real agent, and leaves what the test wants
-to know in the dictionary `out`. Everything the host offers as a command of its chat program is done as that program does it.
+`python driver.py SCENARIO.py RESULT.json`, with HERMES_HOME set.
+
+The scenario is Python that uses the names defined here: it holds `Talk`s with the host's real
+agent, and leaves what the test wants to know in the dictionary `out`. Everything the host offers as
+a command of its chat program is done as that program does it.
 """
 
 import gc
@@ -74,17 +77,25 @@ class Talk:
         self._fresh()
         self.db.create_session(session_id=session, source="cli", model=MODEL["default"])
         self.agent._session_db_created = True
-        self.manager.commit_session_boundary_async(before, new_session_id=session, parent_session_id=old, reason="new_session")
+        self.manager.commit_session_boundary_async(
+            before, new_session_id=session, parent_session_id=old, reason="new_session"
+        )
         self.settle()
 
     def branch(self, session):
         """`/branch`"""
         old, self.agent.session_id = self.agent.session_id, session
-        self.db.create_session(session_id=session, source="cli", model=MODEL["default"], parent_session_id=old)
+        self.db.create_session(
+            session_id=session, source="cli", model=MODEL["default"], parent_session_id=old
+        )
         for message in self.messages:
             names = ("role", "content", "tool_calls", "tool_call_id", "api_content")
             known = {name: message[name] for name in names if message.get(name) is not None}
-            self.db.append_message(session_id=session, tool_name=message.get("tool_name") or message.get("name"), **known)
+            self.db.append_message(
+                session_id=session,
+                tool_name=message.get("tool_name") or message.get("name"),
+                **known,
+            )
         self._fresh()
         self.manager.on_session_switch(session, parent_session_id=old, reset=False, reason="branch")
 
@@ -95,7 +106,9 @@ class Talk:
         last = self.db.list_recent_user_messages(self.agent.session_id, limit=10)[0]
         self.db.rewind_to_message(self.agent.session_id, last["id"])
         self._fresh()
-        self.manager.on_session_switch(self.agent.session_id, parent_session_id="", reset=False, rewound=True)
+        self.manager.on_session_switch(
+            self.agent.session_id, parent_session_id="", reset=False, rewound=True
+        )
 
     def _fresh(self):
         self.agent.reset_session_state()
@@ -130,7 +143,16 @@ def threads():
 
 def main():
     scenario, result = map(Path, sys.argv[1:3])
-    names = {"Talk": Talk, "load_config": load_config, "out": out, "handles": handles, "threads": threads, "time": time, "gc": gc, "home": Path(os.environ["HERMES_HOME"])}
+    names = {
+        "Talk": Talk,
+        "load_config": load_config,
+        "out": out,
+        "handles": handles,
+        "threads": threads,
+        "time": time,
+        "gc": gc,
+        "home": Path(os.environ["HERMES_HOME"]),
+    }
     try:
         exec(compile(scenario.read_text(encoding="utf-8"), str(scenario), "exec"), names)
     finally:

@@ -1,4 +1,6 @@
-"""A host, and a profile of it wired to a model on loopback, with the runs of programs and scenarios in it."""
+"""A host, and a profile of it wired to a model on loopback, with the runs of programs and scenarios
+in it.
+"""
 
 import json
 import os
@@ -42,11 +44,25 @@ class Home:
         return self.path / "optchat"
 
     def configure(self, provider="optchat", auxiliary=True, model=(), **more):
-        """Write config.yaml; JSON is YAML. ``auxiliary``: whether a model is named for our task, or what is to be said of it."""
-        model = {"default": "main-model", "provider": "custom", "base_url": self.server.url, "api_key": "key", **dict(model)}
+        """Write config.yaml; JSON is YAML.
+
+        ``auxiliary``: whether a model is named for our task, or what is to be said of it.
+        """
+        model = {
+            "default": "main-model",
+            "provider": "custom",
+            "base_url": self.server.url,
+            "api_key": "key",
+            **dict(model),
+        }
         config = {"model": model, "memory": {"provider": provider}, **more}
         if auxiliary:
-            named = {"provider": "custom", "model": "aux-model", "base_url": self.server.url, "api_key": "key"}
+            named = {
+                "provider": "custom",
+                "model": "aux-model",
+                "base_url": self.server.url,
+                "api_key": "key",
+            }
             config["auxiliary"] = {"optchat_compact": named if auxiliary is True else auxiliary}
         (self.path / "config.yaml").write_text(json.dumps(config, indent=1))
 
@@ -57,7 +73,9 @@ class Home:
         if link:
             (plugins / "optchat").symlink_to(PACKAGE)
         else:
-            shutil.copytree(PACKAGE, plugins / "optchat", ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(
+                PACKAGE, plugins / "optchat", ignore=shutil.ignore_patterns("__pycache__")
+            )
         return self
 
     def settings(self, **values):
@@ -75,18 +93,35 @@ class Home:
         return self
 
     def environment(self, **extra):
-        kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "SSL_CERT_FILE", "TZ") if name in os.environ}
-        return {**kept, "HOME": str(self.path.parent), "HERMES_HOME": str(self.path), "NO_PROXY": "127.0.0.1", "TERM": "dumb", **extra}
+        kept = {
+            name: os.environ[name]
+            for name in ("PATH", "LANG", "LC_ALL", "SSL_CERT_FILE", "TZ")
+            if name in os.environ
+        }
+        return {
+            **kept,
+            "HOME": str(self.path.parent),
+            "HERMES_HOME": str(self.path),
+            "NO_PROXY": "127.0.0.1",
+            "TERM": "dumb",
+            **extra,
+        }
 
     def hermes(self, *arguments, stdin="", timeout=90, **extra):
         """Run the host's own program.
 
-        A native library of the newer host has threads that crash, about once in some hundred runs, as the process ends: when all is
-        said and done, and without a frame of Python in them. That is no failure of what is tested here, unless we were still at work.
-        Where what tells of the crash crashes as well, the code is that of a bus error.
+        A native library of the newer host has threads that crash, about once in some hundred runs,
+        as the process ends: when all is said and done, and without a frame of Python in them. That
+        is no failure of what is tested here, unless we were still at work. Where what tells of the
+        crash crashes as well, the code is that of a bus error.
         """
         extra = {"PYTHONFAULTHANDLER": "1"} | extra
-        done = self.run([str(self.host.python), "-m", "hermes_cli.main", *arguments], stdin=stdin, timeout=timeout, **extra)
+        done = self.run(
+            [str(self.host.python), "-m", "hermes_cli.main", *arguments],
+            stdin=stdin,
+            timeout=timeout,
+            **extra,
+        )
         told = done.stderr.partition("Fatal Python error: Segmentation fault")[2]
         if done.returncode in (-signal.SIGSEGV, -signal.SIGBUS) and told and "optchat" not in told:
             done.returncode = 0
@@ -94,23 +129,38 @@ class Home:
 
     def run(self, command, stdin="", timeout=90, **extra):
         return subprocess.run(
-            command, input=stdin, capture_output=True, text=True, timeout=timeout, cwd=self.path, env=self.environment(**extra), check=False
+            command,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            cwd=self.path,
+            env=self.environment(**extra),
+            check=False,
         )
 
     def play(self, scenario, timeout=110, **extra):
         """Run a scenario in the host's Python (see driver.py) and return what it left in `out`."""
         number = next(self._scenarios)
-        script, result = (self.path.with_name(f"{self.path.name}-{number}{end}") for end in (".py", ".json"))
+        script, result = (
+            self.path.with_name(f"{self.path.name}-{number}{end}") for end in (".py", ".json")
+        )
         script.write_text(textwrap.dedent(scenario), encoding="utf-8")
         driver = str(Path(__file__).with_name("driver.py"))
-        done = self.run([str(self.host.python), driver, str(script), str(result)], timeout=timeout, **extra)
+        done = self.run(
+            [str(self.host.python), driver, str(script), str(result)], timeout=timeout, **extra
+        )
         assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-6000:]}"
         return json.loads(result.read_text(encoding="utf-8"))
 
     def messages(self):
         """The lines of the log, oldest first, as they are on disk."""
         files = sorted((self.memory / "main").glob("*.jsonl"))
-        return [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+        return [
+            json.loads(line)
+            for file in files
+            for line in file.read_text(encoding="utf-8").splitlines()
+        ]
 
     def said(self):
         """Kind and text of each message in the log."""

@@ -57,7 +57,10 @@ def texts(host, file):
 
 
 def text_of(node, names=None):
-    """A string expression as text, {} for what is known only when it runs; None if it is another."""
+    """A string expression as text, {} for what is known only when it runs.
+
+    None if it is another.
+    """
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
@@ -185,7 +188,8 @@ def _names_kind(node):
 
 
 _MESSAGE = re.compile(
-    r"(?:\A|_)(?:m|msg|message|messages|row|entry|handoff|survivor|nudge|staged|prev|target|anchor)(?:\Z|_|\[)"
+    r"(?:\A|_)(?:m|msg|message|messages|row|entry|handoff|survivor|nudge|staged|prev|target"
+    r"|anchor)(?:\Z|_|\[)"
 )
 
 

@@ -1,10 +1,13 @@
-"""Makes the environments the host tests run in: `.venv-a` with Hermes 0.19, `.venv-b` with its 0.22 line.
+"""Makes the environments the host tests run in.
+
+`.venv-a` with Hermes 0.19, `.venv-b` with its 0.22 line.
 
     python tests/hosts/make_hosts.py          both
     python tests/hosts/make_hosts.py a        one of them
 
-Each gets a host, what optchat depends on (from pyproject.toml), and in `wheels/` the files of those packages, so that a test can
-install them into a bare copy without a network. A finished environment says so in `made.json`; the same wishes make nothing again.
+Each gets a host, what optchat depends on (from pyproject.toml), and in `wheels/` the files of those
+packages, so that a test can install them into a bare copy without a network. A finished environment
+says so in `made.json`; the same wishes make nothing again.
 """
 
 import json
@@ -29,7 +32,9 @@ def python_of(directory):
 
 
 def dependencies():
-    return tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["dependencies"]
+    return tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "dependencies"
+    ]
 
 
 def wishes(name):
@@ -38,7 +43,9 @@ def wishes(name):
 
 def is_made(name):
     try:
-        return json.loads((environment(name) / "made.json").read_text(encoding="utf-8")) == wishes(name)
+        return json.loads((environment(name) / "made.json").read_text(encoding="utf-8")) == wishes(
+            name
+        )
     except (OSError, ValueError):
         return False
 
@@ -53,7 +60,10 @@ def make(name):
         subprocess.run([sys.executable, "-m", "venv", str(directory)], check=True)
     pip = [str(python_of(directory)), "-m", "pip"]
     subprocess.run([*pip, "install", "--quiet", HOSTS[name], *dependencies()], check=True)
-    subprocess.run([*pip, "download", "--quiet", "--no-deps", "--dest", str(directory / "wheels"), *BARE], check=True)
+    subprocess.run(
+        [*pip, "download", "--quiet", "--no-deps", "--dest", str(directory / "wheels"), *BARE],
+        check=True,
+    )
     (directory / "made.json").write_text(json.dumps(wishes(name)), encoding="utf-8")
 
 

@@ -1,20 +1,19 @@
-"""A chat-completions endpoint on loopback that stands in for every model, and keeps what it was sent.
+"""A chat-completions endpoint on loopback that stands in for every model, and keeps what it was
+sent.
 
 What it answers is written in the last paragraph of the user's message, between double at-signs:
 
-    @@call NAME {json}@@   call a tool; several are called one after another, each in a step of its own
-    @@say TEXT@@           answer with this text instead of an echo
-    @@more 2000@@          add about so many letters to the answer
-    @@silent@@             answer with nothing
-    @@fail 400@@           answer with this HTTP status
-    @@wait 2.5@@           begin to answer after so many seconds
-    @@drip 0.3@@           pause so long between two pieces of the answer
-    @@hold NAME@@          begin to answer when `release(NAME)` is called
-    @@halt NAME@@          send the first piece of the answer, and the rest when it is released
+@@call NAME {json}@@   call a tool; several are called one after another, each in a step of its own
+@@say TEXT@@           answer with this text instead of an echo @@more 2000@@          add about so
+many letters to the answer @@silent@@             answer with nothing @@fail 400@@           answer
+with this HTTP status @@wait 2.5@@           begin to answer after so many seconds @@drip 0.3@@
+pause so long between two pieces of the answer @@hold NAME@@          begin to answer when
+`release(NAME)` is called @@halt NAME@@          send the first piece of the answer, and the rest
+when it is released
 
-Requests without tools (titles, compressions, our own compactor) carry whole conversations in one message; no order in them is
-followed. `auxiliary` answers those to the model `aux-model`, and may raise a `RefusedError`; left alone it writes the lines it is
-asked for.
+Requests without tools (titles, compressions, our own compactor) carry whole conversations in one
+message; no order in them is followed. `auxiliary` answers those to the model `aux-model`, and may
+raise a `RefusedError`; left alone it writes the lines it is asked for.
 """
 
 import contextlib
@@ -70,7 +69,9 @@ class ModelServer:
         self.reached, self._released, self._closing = set(), set(), False
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._http.daemon_threads = True
-        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.05}, name="model-server")
+        self._thread = threading.Thread(
+            target=self._http.serve_forever, kwargs={"poll_interval": 0.05}, name="model-server"
+        )
         self.url = f"http://127.0.0.1:{self._http.server_address[1]}/v1"
 
     def __enter__(self):
@@ -132,17 +133,29 @@ class ModelServer:
         if steps < len(calls):
             name, _, arguments = calls[steps].partition(" ")
             return {"content": "", "tool_calls": [self._call(name, arguments or "{}")]}, 0
-        answer = "" if "silent" in given else given.get("say", f"Answer to: {' '.join(ORDER.sub('', text).split())[:80]}")
+        answer = (
+            ""
+            if "silent" in given
+            else given.get("say", f"Answer to: {' '.join(ORDER.sub('', text).split())[:80]}")
+        )
         answer += " and so on" * (int(given.get("more", 0)) // 10)
         return {"content": answer}, given.get("halt") or float(given.get("drip", 0))
 
     def _call(self, name, arguments):
-        return {"id": f"call_{next(self.calls):06d}", "type": "function", "function": {"name": name, "arguments": arguments}}
+        return {
+            "id": f"call_{next(self.calls):06d}",
+            "type": "function",
+            "function": {"name": name, "arguments": arguments},
+        }
 
 
 def line(body):
     """A line as a good model writes it: the beginnings of the texts it is to stand for."""
-    texts = re.findall(r"<source-text>\n(.*?)\n</source-text>", plain(body["messages"][min(1, len(body["messages"]) - 1)]["content"]), re.DOTALL)
+    texts = re.findall(
+        r"<source-text>\n(.*?)\n</source-text>",
+        plain(body["messages"][min(1, len(body["messages"]) - 1)]["content"]),
+        re.DOTALL,
+    )
     return " ".join(text[:200] for text in texts) or "Something was said."
 
 
@@ -154,17 +167,24 @@ def plain(content):
 
 
 def question(messages):
-    """What the user asked last, without the memory put behind it, and how many tool results have come in since."""
+    """What the user asked last, without the memory put behind it, and how many tool results have
+    come in since.
+    """
     last = max(i for i, message in enumerate(messages) if message["role"] == "user")
     text = plain(messages[last]["content"]).partition("<memory-context>")[0].strip()
-    # The host may have merged an interrupted message with this one: only the newer part is an order.
+    # The host may have merged an interrupted message with this one: only the newer part is an
+    # order.
     return text.split("\n\n")[-1], sum(message["role"] == "tool" for message in messages[last:])
 
 
 def memory_blocks(body):
     """The memory blocks in a request, oldest first."""
     texts = (plain(message["content"]) for message in body["messages"])
-    return [block for text in texts for block in re.findall(r"<memory-context>(.*?)</memory-context>", text, re.DOTALL)]
+    return [
+        block
+        for text in texts
+        for block in re.findall(r"<memory-context>(.*?)</memory-context>", text, re.DOTALL)
+    ]
 
 
 def _handler(server):
@@ -175,11 +195,18 @@ def _handler(server):
             pass
 
         def do_GET(self):
-            models = [{"id": name, "object": "model", "context_length": 200_000} for name in ("main-model", "aux-model")]
-            self._json({"object": "list", "data": models} if self.path.endswith("/models") else {}, 200)
+            models = [
+                {"id": name, "object": "model", "context_length": 200_000}
+                for name in ("main-model", "aux-model")
+            ]
+            self._json(
+                {"object": "list", "data": models} if self.path.endswith("/models") else {}, 200
+            )
 
         def do_POST(self):
-            body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
+            body = json.loads(
+                self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}"
+            )
             if not self.path.endswith("/chat/completions"):
                 self._json({"error": {"message": f"no such path: {self.path}"}}, 404)
                 return
@@ -193,16 +220,27 @@ def _handler(server):
                 message, pause = server.reply(body)
                 server.note(exchange, message=message)
             except RefusedError as refusal:
-                self._json({"error": {"message": str(refusal), "type": "invalid_request_error"}}, refusal.status)
+                self._json(
+                    {"error": {"message": str(refusal), "type": "invalid_request_error"}},
+                    refusal.status,
+                )
                 return
-            with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the host hangs up when it is interrupted
+            with contextlib.suppress(
+                BrokenPipeError, ConnectionResetError
+            ):  # the host hangs up when it is interrupted
                 self._stream(exchange, pause) if body.get("stream") else self._whole(exchange)
 
         def _whole(self, exchange):
             body, message = exchange.body, exchange.message
             server.note(exchange, sent=True)
-            choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": _reason(message)}
-            self._json({**_frame(body, "chat.completion"), "choices": [choice], "usage": _usage(body)}, 200)
+            choice = {
+                "index": 0,
+                "message": {"role": "assistant", **message},
+                "finish_reason": _reason(message),
+            }
+            self._json(
+                {**_frame(body, "chat.completion"), "choices": [choice], "usage": _usage(body)}, 200
+            )
 
         def _stream(self, exchange, pause):
             body, message = exchange.body, exchange.message
@@ -216,7 +254,9 @@ def _handler(server):
                 self._event({**frame, "choices": [_delta({"tool_calls": [{"index": i, **call}]})]})
             text = message["content"]
             for start in range(0, len(text), PIECE_CHARS):
-                self._event({**frame, "choices": [_delta({"content": text[start : start + PIECE_CHARS]})]})
+                self._event(
+                    {**frame, "choices": [_delta({"content": text[start : start + PIECE_CHARS]})]}
+                )
                 server.note(exchange, streamed=text[: start + PIECE_CHARS])
                 self._rest(pause)
             self._event({**frame, "choices": [_delta({}, _reason(message))]})
@@ -244,7 +284,12 @@ def _handler(server):
 
 
 def _frame(body, kind):
-    return {"id": "chatcmpl-1", "object": kind, "created": int(time.time()), "model": body.get("model")}
+    return {
+        "id": "chatcmpl-1",
+        "object": kind,
+        "created": int(time.time()),
+        "model": body.get("model"),
+    }
 
 
 def _delta(delta, reason=None):

@@ -42,7 +42,10 @@ CTRL_C, CTRL_D, CTRL_Q = "\x03", "\x04", "\x11"
 
 
 _HELP = "(?:Type /help|cli.command.type_help)"
-"""Begins the last line about an unknown command: A 0.19 cli.py, process_command; B 0.22 names it where it has no text."""
+"""Begins the last line about an unknown command.
+
+A 0.19 cli.py, process_command; B 0.22 names it where it has no text.
+"""
 _SPINNER = re.compile("[\u2800-\u28ff]")
 
 
@@ -70,9 +73,13 @@ class Terminal:
         }
         self.process = subprocess.Popen(
             [python, "-c", _TAKE_TERMINAL, *host],
-            stdin=slave, stdout=slave, stderr=slave,
-            cwd=home.path, env=home.environment(**terminal), start_new_session=True,
-        )  # fmt: skip
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            cwd=home.path,
+            env=home.environment(**terminal),
+            start_new_session=True,
+        )
         os.close(slave)
         self._reader = threading.Thread(target=self._read, name="terminal")
         self._reader.start()

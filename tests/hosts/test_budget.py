@@ -21,7 +21,9 @@ def views(body):
 
 
 def check(home, *, least=1):
-    """No request of this home has ever held more than 1.3 views, the host's frames included, or told anything twice."""
+    """No request of this home has ever held more than 1.3 views, the host's frames included, or
+    told anything twice.
+    """
     bodies = home.server.chats()
     assert len(bodies) >= least
     for number, body in enumerate(bodies):
@@ -56,7 +58,9 @@ def test_forty_turns_five_compressions_and_a_resume_carry_the_past_once(full, ro
 
 def newest_session(home):
     with contextlib.closing(sqlite3.connect(home.path / "state.db")) as database:
-        return database.execute("SELECT session_id FROM messages ORDER BY id DESC LIMIT 1").fetchone()[0]
+        return database.execute(
+            "SELECT session_id FROM messages ORDER BY id DESC LIMIT 1"
+        ).fetchone()[0]
 
 
 def test_a_compression_of_a_short_session_brings_no_second_view(full):
@@ -76,7 +80,9 @@ def test_a_compression_of_a_short_session_brings_no_second_view(full):
 
 def test_a_compression_before_a_turn_brings_no_second_view(full):
     """The host compresses by itself, between a turn's start and its prefetch."""
-    full.configure(model={"context_length": 64_000}, compression={"threshold": 0.2, "threshold_tokens": 20_000})
+    full.configure(
+        model={"context_length": 64_000}, compression={"threshold": 0.2, "threshold_tokens": 20_000}
+    )
     full.play(f"""
         talk = Talk("s1")
         for n in range(30):
@@ -116,7 +122,9 @@ def test_in_a_plugin_process_of_its_own_the_past_is_carried_once(full):
 
 
 def test_twenty_turns_of_a_session_carry_one_view(full):
-    full.play("""talk = Talk("s1"); [talk.say(f"What about matter {n}?") for n in range(20)]; talk.end()""")
+    full.play(
+        """talk = Talk("s1"); [talk.say(f"What about matter {n}?") for n in range(20)]; talk.end()"""
+    )
 
     first, last = full.server.chats()[0], full.server.chats()[-1]
     assert len(last["messages"]) > 38
@@ -127,7 +135,9 @@ def test_twenty_turns_of_a_session_carry_one_view(full):
 
 def test_so_do_six_turns_in_a_process_each(full):
     for number in range(6):
-        full.hermes("chat", "-Q", *(["--continue"] if number else []), "-q", f"What about matter {number}?")
+        full.hermes(
+            "chat", "-Q", *(["--continue"] if number else []), "-q", f"What about matter {number}?"
+        )
 
     last = full.server.chats()[-1]
     assert len(last["messages"]) > 10
@@ -157,7 +167,9 @@ def test_after_a_compression_the_next_turn_says_what_is_missing(full):
 
 
 def test_after_an_undo_the_next_turn_has_one_current_view(full):
-    full.play("""talk = Talk("s1"); talk.say("one"); talk.undo(); talk.say("two things then"); talk.end()""")
+    full.play(
+        """talk = Talk("s1"); talk.say("one"); talk.undo(); talk.say("two things then"); talk.end()"""
+    )
 
     assert len(views(full.server.chats()[-1])) == 1
 
@@ -179,6 +191,8 @@ def test_a_view_lost_with_an_interrupted_message_is_shown_again(full):
 def test_recall_every_turn_shows_the_view_every_turn(full):
     full.settings(view_budget_chars=BUDGET, recall="turn")
 
-    full.play("""talk = Talk("s1"); [talk.say(f"What about matter {n}?") for n in range(3)]; talk.end()""")
+    full.play(
+        """talk = Talk("s1"); [talk.say(f"What about matter {n}?") for n in range(3)]; talk.end()"""
+    )
 
     assert len(views(full.server.chats()[-1])) == 3

@@ -1,4 +1,7 @@
-"""The way to the host's models: whose model is called, with whose key, and what its refusals mean."""
+"""The way to the host's models.
+
+Whose model is called, with whose key, and what its refusals mean.
+"""
 
 import json
 import time
@@ -40,7 +43,8 @@ def ask_one(home, summarizer="auto", **aux):
     """What one call comes back with, under this configuration of our task."""
     home.configure(auxiliary=aux, model={"api_key": "main-key-1"})
     return home.play(
-        f"{BINDING}\nmodel = model_of({summarizer!r})\nout['name'] = model and model.name\nout['reply'] = model and ask(model)"
+        f"{BINDING}\nmodel = model_of({summarizer!r})\nout['name'] = model and "
+        "model.name\nout['reply'] = model and ask(model)"
     )
 
 
@@ -49,7 +53,9 @@ def called(server):
 
 
 def test_the_named_model_is_called_with_its_own_address_and_key(home, elsewhere):
-    out = ask_one(home, provider="custom", model="aux-model", base_url=elsewhere.url, api_key="aux-key-1")
+    out = ask_one(
+        home, provider="custom", model="aux-model", base_url=elsewhere.url, api_key="aux-key-1"
+    )
 
     assert out["name"] == "aux-model"
     assert out["reply"][0] == "Something was said."
@@ -82,7 +88,9 @@ def test_a_refused_call_is_made_once_and_the_main_model_does_not_step_in(home, e
         raise RefusedError(status, f"no good: {SECRET}, aux-key-1")
 
     elsewhere.auxiliary = home.server.auxiliary = refuse
-    out = ask_one(home, provider="custom", model="aux-model", base_url=elsewhere.url, api_key="aux-key-1")
+    out = ask_one(
+        home, provider="custom", model="aux-model", base_url=elsewhere.url, api_key="aux-key-1"
+    )
 
     kind, text = out["reply"]
     assert kind == "ModelDownError"
@@ -96,7 +104,13 @@ def test_a_refused_call_is_made_once_and_the_main_model_does_not_step_in(home, e
 
 
 def test_a_model_that_cannot_be_reached_or_has_no_key_is_down(home):
-    refused = ask_one(home, provider="custom", model="aux-model", base_url="http://127.0.0.1:9/v1", api_key="aux-key-1")["reply"]
+    refused = ask_one(
+        home,
+        provider="custom",
+        model="aux-model",
+        base_url="http://127.0.0.1:9/v1",
+        api_key="aux-key-1",
+    )["reply"]
     keyless = ask_one(home, provider="openrouter", model="aux-model")["reply"]
 
     assert (refused[0], keyless[0]) == ("ModelDownError", "ModelDownError")
@@ -119,13 +133,22 @@ def test_a_late_or_broken_answer_is_one_calls_failure(home, elsewhere):
         return "too late"
 
     elsewhere.auxiliary = late
-    slow = ask_one(home, provider="custom", model="aux-model", base_url=elsewhere.url, api_key="aux-key-1", timeout=0.5)["reply"]
+    slow = ask_one(
+        home,
+        provider="custom",
+        model="aux-model",
+        base_url=elsewhere.url,
+        api_key="aux-key-1",
+        timeout=0.5,
+    )["reply"]
 
     def broken(body):
         raise RefusedError(500)
 
     elsewhere.auxiliary = broken
-    failed = ask_one(home, provider="custom", model="aux-model", base_url=elsewhere.url, api_key="aux-key-1")["reply"]
+    failed = ask_one(
+        home, provider="custom", model="aux-model", base_url=elsewhere.url, api_key="aux-key-1"
+    )["reply"]
 
     assert (slow[0], failed[0]) == ("CallError", "CallError")
     assert home.server.requests == []
@@ -201,11 +224,17 @@ out["replies"] = replies
 
 SHAPES = {
     "a key in the task's block": ("auto", 'task["api_key"] = key'),
-    "the main provider's key": ("auto", 'config["auxiliary"] = {"optchat_compact": {"model": "aux-model"}}'),
+    "the main provider's key": (
+        "auto",
+        'config["auxiliary"] = {"optchat_compact": {"model": "aux-model"}}',
+    ),
     "the main model": ("model", 'config["auxiliary"] = {}'),
     "a key in the environment file": (
         "auto",
-        'del task["api_key"]; task["key_env"] = "OWN_KEY"; (where / ".env").write_text(f"OWN_KEY={key}")',
+        (
+            'del task["api_key"]; task["key_env"] = "OWN_KEY"; (where / '
+            '".env").write_text(f"OWN_KEY={key}")'
+        ),
     ),
     "a provider of that name": (
         "auto",
@@ -222,5 +251,10 @@ def test_of_two_profiles_in_one_process_each_calls_with_its_own_key(home, shape)
 
     out = home.play(BINDING + TWO.replace("SHAPE", code).replace("SUMMARIZER", repr(summarizer)))
 
-    sent = [(body["messages"][-1]["content"], key) for body, key in zip(home.server.requests, home.server.keys, strict=True)]
-    assert sorted(sent) == [("of profile 0", "first-key")] * 3 + [("of profile 1", "second-key")] * 3, out
+    sent = [
+        (body["messages"][-1]["content"], key)
+        for body, key in zip(home.server.requests, home.server.keys, strict=True)
+    ]
+    assert (
+        sorted(sent) == [("of profile 0", "first-key")] * 3 + [("of profile 1", "second-key")] * 3
+    ), out

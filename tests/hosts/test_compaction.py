@@ -13,7 +13,10 @@ pytestmark = [pytest.mark.hosts, pytest.mark.timeout(240)]
 
 KEY = "sk-proj-Zx9Qw7Lm3Kp5Rt8Yv2Nb4Hc6Jd1Fg0Sa"
 OPAQUE = "q7Lm3Kp5Rt8Yv2Nb4Hc6Jd1Fg0SaZx9Qw7Lm3Kp5Rt8Yv2"
-ASIDE = "It shall be written down as it is, since others will read of it later and want to know how it came about. "
+ASIDE = (
+    "It shall be written down as it is, since others will read of it later and want to know how "
+    "it came about. "
+)
 
 
 def long(about):
@@ -21,7 +24,9 @@ def long(about):
     return f"This is about {about}. " + ASIDE * 7
 
 
-SETTLED = "assert talk.provider._session.memory().settle(60), talk.provider._session.memory().status()"
+SETTLED = (
+    "assert talk.provider._session.memory().settle(60), talk.provider._session.memory().status()"
+)
 
 
 @pytest.fixture
@@ -34,14 +39,24 @@ def elsewhere():
 @pytest.fixture
 def apart(home, elsewhere):
     """A profile whose lines are written by another model at another endpoint with another key."""
-    home.configure(model={"api_key": "main-key-1"}, auxiliary={"provider": "custom", "model": "aux-model", "base_url": elsewhere.url, "api_key": "aux-key-1"})
+    home.configure(
+        model={"api_key": "main-key-1"},
+        auxiliary={
+            "provider": "custom",
+            "model": "aux-model",
+            "base_url": elsewhere.url,
+            "api_key": "aux-key-1",
+        },
+    )
     return home
 
 
 def nodes(home):
     """The lines on disk, oldest first."""
     files = sorted((home.memory / "tree").glob("*.jsonl"))
-    return [json.loads(text) for file in files for text in file.read_text(encoding="utf-8").splitlines()]
+    return [
+        json.loads(text) for file in files for text in file.read_text(encoding="utf-8").splitlines()
+    ]
 
 
 def makers(home):
@@ -186,7 +201,11 @@ def test_a_slow_model_slows_no_hook(apart, elsewhere):
 
 
 def test_secrets_do_not_reach_the_model_that_writes_lines(apart, elsewhere):
-    topics = (f"the key {KEY} of mine", json.dumps({"api_key": OPAQUE}), f"a login with password={OPAQUE} there")
+    topics = (
+        f"the key {KEY} of mine",
+        json.dumps({"api_key": OPAQUE}),
+        f"a login with password={OPAQUE} there",
+    )
 
     talk(apart, *topics)
 
@@ -194,12 +213,21 @@ def test_secrets_do_not_reach_the_model_that_writes_lines(apart, elsewhere):
     sent = json.dumps(elsewhere.requests)
     assert KEY not in sent
     assert OPAQUE not in sent
-    assert not any(KEY in node["text"] or OPAQUE in node["text"] for node in nodes(apart) if node["by"] == "model")
+    assert not any(
+        KEY in node["text"] or OPAQUE in node["text"]
+        for node in nodes(apart)
+        if node["by"] == "model"
+    )
 
 
 def test_the_command_inside_the_host_has_its_model_write(apart, elsewhere):
     with Memory.open(apart.memory, compact=False) as memory:
-        memory.record([Entry(kind="user", text=long(topic), session="before") for topic in ("the harbour", "the museum")])
+        memory.record(
+            [
+                Entry(kind="user", text=long(topic), session="before")
+                for topic in ("the harbour", "the museum")
+            ]
+        )
 
     done = apart.hermes("optchat", "compact")
 
@@ -212,7 +240,9 @@ def test_in_a_plugin_process_of_its_own_lines_are_written_by_the_same_model(apar
     if apart.host.name == "a":
         pytest.skip("host 0.19 runs plugins in its own process only")
     config = json.loads((apart.path / "config.yaml").read_text())
-    (apart.path / "config.yaml").write_text(json.dumps({**config, "plugins": {"isolation": "host"}}))
+    (apart.path / "config.yaml").write_text(
+        json.dumps({**config, "plugins": {"isolation": "host"}})
+    )
 
     apart.play(
         f"""

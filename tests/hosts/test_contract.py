@@ -1,4 +1,7 @@
-"""Our provider against the host's own idea of one: every method of its base class, and every way it is loaded."""
+"""Our provider against the host's own idea of one.
+
+Every method of its base class, and every way it is loaded.
+"""
 
 import tomllib
 
@@ -35,7 +38,9 @@ def test_every_method_of_the_hosts_interface_is_ours_and_takes_what_the_host_pas
         """
     )
 
-    assert {"prefetch", "sync_turn", "on_session_switch", "handle_tool_call"} <= set(found["methods"])
+    assert {"prefetch", "sync_turn", "on_session_switch", "handle_tool_call"} <= set(
+        found["methods"]
+    )
     assert found["missing"] == []
     assert found["differ"] == []
 
@@ -102,14 +107,20 @@ def test_asking_for_the_status_makes_no_directory(home):
 def test_a_pip_installation_is_found_by_its_entry_point(own_host, tmp_path, server):
     if own_host.name == "a":
         pytest.skip("host 0.19 knows no entry point for memory providers")
-    project = tomllib.loads((make_hosts.CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((make_hosts.CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
     (group,) = project["entry-points"]
-    points = "".join(f"{name} = {value}\n" for name, value in project["entry-points"][group].items())
+    points = "".join(
+        f"{name} = {value}\n" for name, value in project["entry-points"][group].items()
+    )
     # What an editable installation leaves behind; to run pip here would fetch its build tools.
     (own_host.packages / "optchat.pth").write_text(str(make_hosts.CHECKOUT))
     facts = own_host.packages / f"optchat-{project['version']}.dist-info"
     facts.mkdir()
-    (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: optchat\nVersion: {project['version']}\n")
+    (facts / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: optchat\nVersion: {project['version']}\n"
+    )
     (facts / "entry_points.txt").write_text(f"[{group}]\n{points}")
     home = Home(own_host, tmp_path / "home", server)
     home.configure(provider="")
@@ -139,18 +150,30 @@ def test_it_runs_in_a_plugin_process_of_its_own(home):
     )
 
     assert "7:40" in memory_blocks(home.server.chats()[0])[0]
-    assert "7:40" in next(message["content"] for message in home.server.chats()[-1]["messages"] if message["role"] == "tool")
+    assert "7:40" in next(
+        message["content"]
+        for message in home.server.chats()[-1]["messages"]
+        if message["role"] == "tool"
+    )
 
 
 def test_a_host_replaced_by_an_upgrade_still_finds_plugin_and_memory(own_host, tmp_path, server):
     """Nothing of ours lies in the host's own tree."""
-    before = {path.relative_to(own_host.packages) for path in own_host.packages.rglob("*") if "__pycache__" not in path.parts}
+    before = {
+        path.relative_to(own_host.packages)
+        for path in own_host.packages.rglob("*")
+        if "__pycache__" not in path.parts
+    }
     home = Home(own_host, tmp_path / "home", server).install(link=False)
 
     home.hermes("memory", "setup", "optchat")
     home.play("""talk = Talk("s1"); talk.say("hello there"); talk.end()""")
 
-    after = {path.relative_to(own_host.packages) for path in own_host.packages.rglob("*") if "__pycache__" not in path.parts}
+    after = {
+        path.relative_to(own_host.packages)
+        for path in own_host.packages.rglob("*")
+        if "__pycache__" not in path.parts
+    }
     assert {path for path in after - before if "optchat" in str(path)} == set()
 
 

@@ -1,4 +1,7 @@
-"""What the installed hosts write themselves, and whether our table has all of it: a host's next version tells us what it changed."""
+"""What the installed hosts write themselves, and whether our table has all of it.
+
+A host's next version tells us what it changed.
+"""
 
 import re
 
@@ -240,7 +243,10 @@ ROWS_OF_NO_ENTRY = (
 
 @pytest.mark.timeout(900)
 def test_no_row_in_the_users_role_is_missing(name):
-    """Rows whose words stand in the source; those that take them from a variable are somebody's words."""
+    """Rows whose words stand in the source.
+
+    Those that take them from a variable are somebody's words.
+    """
     found = {
         f"{file}:{line}: {text[:70]}"
         for file in host_sources.files(name)
@@ -251,14 +257,18 @@ def test_no_row_in_the_users_role_is_missing(name):
 
 
 def test_what_a_next_version_adds_is_found(tmp_path, monkeypatch):
-    """A test of the tests above: one module with a phrase, a kind and a flag nobody knows, and a log line."""
+    """A test of the tests above.
+
+    One module with a phrase, a kind and a flag nobody knows, and a log line.
+    """
     (tmp_path / "agent").mkdir()
     (tmp_path / "agent" / "new.py").write_text(
         "logger.info('[Not said to anybody] x')\n"
         "def wake(messages, row, n):\n"
         "    '[In a docstring only] x'\n"
         "    row['display_kind'] = 'moonrise'\n"
-        "    msg = {'role': 'user', 'content': f'[Moonrise — the host woke at {n}]', '_moon_nudge': True}\n"
+        "    msg = {'role': 'user', 'content': f'[Moonrise — the host woke at {n}]', "
+        "'_moon_nudge': True}\n"
         "    msg['_moon_too'] = msg\n"
     )
     monkeypatch.setattr(host_sources, "packages", lambda host: tmp_path)

@@ -22,7 +22,11 @@ pytestmark = pytest.mark.hosts
 
 def wheels(host):
     """The environment that lets the host's Python install from what make_hosts has put aside."""
-    return {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(make_hosts.environment(host.name) / "wheels"), "PIP_CONFIG_FILE": "/dev/null"}
+    return {
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(make_hosts.environment(host.name) / "wheels"),
+        "PIP_CONFIG_FILE": "/dev/null",
+    }
 
 
 def test_a_fresh_host_lists_the_provider_and_says_what_it_lacks(bare_home):
@@ -37,12 +41,21 @@ def test_a_fresh_host_lists_the_provider_and_says_what_it_lacks(bare_home):
 
 
 def test_setup_installs_asks_and_activates(bare_home):
-    done = bare_home.hermes("memory", "setup", "optchat", stdin="24000\n\n\n\ntelegram, cron\n", **wheels(bare_home.host))
+    done = bare_home.hermes(
+        "memory",
+        "setup",
+        "optchat",
+        stdin="24000\n\n\n\ntelegram, cron\n",
+        **wheels(bare_home.host),
+    )
 
     assert "Memory provider: optchat" in done.stdout, done.stdout + done.stderr
     assert "No model is named for writing lines" in done.stdout
     assert "hermes config set auxiliary.optchat_compact.model" in done.stdout
-    assert json.loads((bare_home.memory / "config.json").read_text()) == {"view_budget_chars": 24000, "platforms_off": ["telegram", "cron"]}
+    assert json.loads((bare_home.memory / "config.json").read_text()) == {
+        "view_budget_chars": 24000,
+        "platforms_off": ["telegram", "cron"],
+    }
     status = bare_home.hermes("memory", "status").stdout
     assert "available ✓" in status
     assert "optchat  (local) ← active" in status
@@ -79,7 +92,11 @@ def test_setup_without_a_console_takes_the_defaults_and_writes_no_file(home):
 def test_the_commands_setup_prints_name_a_model(home):
     home.configure(provider="optchat", auxiliary=False)
     told = home.hermes("memory", "setup", "optchat", stdin="").stdout
-    commands = [line.partition("#")[0].split() for line in told.splitlines() if line.strip().startswith("hermes config set")]
+    commands = [
+        line.partition("#")[0].split()
+        for line in told.splitlines()
+        if line.strip().startswith("hermes config set")
+    ]
 
     for command in commands:
         home.hermes(*(("small-1" if word == "NAME" else word) for word in command[1:]))
@@ -100,7 +117,11 @@ def test_a_bad_answer_is_asked_again_and_a_broken_file_is_left_alone(home):
 
 
 def test_where_nothing_can_be_installed_setup_says_what_to_run_and_activates_nothing(bare_home):
-    nowhere = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(bare_home.path), "PIP_CONFIG_FILE": "/dev/null"}
+    nowhere = {
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(bare_home.path),
+        "PIP_CONFIG_FILE": "/dev/null",
+    }
 
     done = bare_home.hermes("memory", "setup", "optchat", **nowhere)
 
@@ -130,23 +151,40 @@ def test_a_process_in_which_setup_ran_can_use_the_memory_at_once(bare_home):
 
 def test_the_picker_with_arrow_keys_leads_to_the_same(bare_home):
     up, enter = "\x1b[A", "\r"
-    keys = [("Built-in only", up + enter), ("Size of the view", "30000\r"), ("Mode:", enter), ("Lines written by:", enter)]
+    keys = [
+        ("Built-in only", up + enter),
+        ("Size of the view", "30000\r"),
+        ("Mode:", enter),
+        ("Lines written by:", enter),
+    ]
     keys += [("Model tokens a day:", enter), ("Platforms without memory:", enter)]
 
     screen = type_into(bare_home, ["memory", "setup"], keys, **wheels(bare_home.host))
 
     assert "Memory provider: optchat" in screen
-    assert json.loads((bare_home.memory / "config.json").read_text()) == {"view_budget_chars": 30000}
+    assert json.loads((bare_home.memory / "config.json").read_text()) == {
+        "view_budget_chars": 30000
+    }
     assert "optchat  (local) ← active" in bare_home.hermes("memory", "status").stdout
 
 
 def type_into(home, arguments, keys, timeout=60, **extra):
-    """Run the host's program on a terminal, send each text once its cue is on the screen, and return all that was shown."""
+    """Run the host's program on a terminal, send each text once its cue is on the screen, and
+    return all that was shown.
+    """
     control, terminal = pty.openpty()
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
     command = [str(home.host.python), "-m", "hermes_cli.main", *arguments]
     environment = {**home.environment(**extra), "TERM": "xterm"}
-    process = subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, cwd=home.path, env=environment, start_new_session=True)
+    process = subprocess.Popen(
+        command,
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        cwd=home.path,
+        env=environment,
+        start_new_session=True,
+    )
     os.close(terminal)
     shown, seen, waiting, end = "", 0, list(keys), time.monotonic() + timeout
     try:
@@ -170,8 +208,11 @@ def type_into(home, arguments, keys, timeout=60, **extra):
 
 
 def test_the_plugin_passes_the_newer_hosts_admission(home):
-    """The one warning is about imports of the host's inside. Where the host itself was installed by pip, it takes every package
-    beside it for its own; of its real inside we use what it offers no other way to."""
+    """The one warning is about imports of the host's inside.
+
+    Where the host itself was installed by pip, it takes every package beside it for its own; of its
+    real inside we use what it offers no other way to.
+    """
     if home.host.name == "a":
         pytest.skip("host 0.19 has no `plugins validate`")
     plugin = str(home.path / "plugins" / "optchat")
@@ -181,12 +222,32 @@ def test_the_plugin_passes_the_newer_hosts_admission(home):
 
     report = json.loads(done.stdout[done.stdout.index("{") :])
     assert report["ok"], report
-    assert [warning for warning in report["warnings"] if not warning.startswith("private core imports")] == []
+    assert [
+        warning for warning in report["warnings"] if not warning.startswith("private core imports")
+    ] == []
     assert report["isolation"]["host_ready"]
     found = {finding.split(" ", 1)[1] for finding in json.loads(listed.stdout)}
-    assert {name.split(".")[0] for name in found} <= {"plugins", "agent", "hermes_cli", "orjson", "filelock", "pydantic", "rich"}
-    inside = {name.rpartition(".")[0] for name in found if name.startswith(("plugins", "agent", "hermes_cli"))}
-    assert inside <= {"plugins.memory.config_schema", "agent.auxiliary_client", "agent.redact", "hermes_cli.plugins", "hermes_cli.runtime_provider"}
+    assert {name.split(".")[0] for name in found} <= {
+        "plugins",
+        "agent",
+        "hermes_cli",
+        "orjson",
+        "filelock",
+        "pydantic",
+        "rich",
+    }
+    inside = {
+        name.rpartition(".")[0]
+        for name in found
+        if name.startswith(("plugins", "agent", "hermes_cli"))
+    }
+    assert inside <= {
+        "plugins.memory.config_schema",
+        "agent.auxiliary_client",
+        "agent.redact",
+        "hermes_cli.plugins",
+        "hermes_cli.runtime_provider",
+    }
 
 
 PRIVATE_IMPORTS = """
@@ -198,7 +259,9 @@ print(json.dumps(private_import_findings(sys.argv[1])))
 
 def test_the_older_host_installs_it_from_a_repository(home, tmp_path):
     if home.host.name == "b":
-        pytest.skip("host 0.22 fetches an interpreter from the network for every plugin it installs")
+        pytest.skip(
+            "host 0.22 fetches an interpreter from the network for every plugin it installs"
+        )
     (home.path / "plugins" / "optchat").unlink()
     repository = tmp_path / "repository"
     shutil.copytree(PACKAGE, repository / "optchat", ignore=shutil.ignore_patterns("__pycache__"))
@@ -238,5 +301,10 @@ def test_the_dashboard_shows_the_fields_and_what_it_saves_are_valid_settings(hom
     assert saved.pop("of_mine") == "stays"
     settings, warnings = read_settings(saved)
     assert warnings == []
-    assert (settings.view_budget_chars, settings.summarizer, settings.search_tool, settings.platforms_off) == (5000, "local", True, ("cron",))
+    assert (
+        settings.view_budget_chars,
+        settings.summarizer,
+        settings.search_tool,
+        settings.platforms_off,
+    ) == (5000, "local", True, ("cron",))
     assert settings.focus_chars == 4000

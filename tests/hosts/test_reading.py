@@ -7,13 +7,19 @@ from model_server import memory_blocks, plain
 
 pytestmark = pytest.mark.hosts
 
-PAST = [("user", "My daughter Ida was born in Bergen."), ("talk", "Noted: Ida, born in Bergen."), ("user", "The fjord boat leaves at 7:40.")]
+PAST = [
+    ("user", "My daughter Ida was born in Bergen."),
+    ("talk", "Noted: Ida, born in Bergen."),
+    ("user", "The fjord boat leaves at 7:40."),
+]
 
 
 def test_the_model_gets_the_view_the_tools_and_how_to_use_them(home):
     home.seed(*PAST)
 
-    home.play("""talk = Talk("s1"); out["answer"] = talk.say("Where was my daughter born?"); talk.end()""")
+    home.play(
+        """talk = Talk("s1"); out["answer"] = talk.say("Where was my daughter born?"); talk.end()"""
+    )
 
     body = home.server.chats()[0]
     system = plain(body["messages"][0]["content"])
@@ -35,7 +41,11 @@ def test_the_model_zooms_and_asks_for_a_date(home):
         """
     )
 
-    results = [json.loads(message["content"]) for message in home.server.chats()[-1]["messages"] if message["role"] == "tool"]
+    results = [
+        json.loads(message["content"])
+        for message in home.server.chats()[-1]["messages"]
+        if message["role"] == "tool"
+    ]
     assert results[0]["text"].splitlines()[0].startswith("0+1|user: My daughter Ida")
     assert "The fjord boat leaves at 7:40." in results[1]["text"]
     assert results[2]["text"].startswith("1: 2")
@@ -44,9 +54,15 @@ def test_the_model_zooms_and_asks_for_a_date(home):
 def test_a_wrong_address_is_answered_with_the_right_call(home):
     home.seed(*PAST)
 
-    home.play("""talk = Talk("s1"); talk.say('look @@call optchat_zoom {"id": 1, "n": 2}@@ @@call optchat_zoom {}@@'); talk.end()""")
+    home.play(
+        """talk = Talk("s1"); talk.say('look @@call optchat_zoom {"id": 1, "n": 2}@@ @@call optchat_zoom {}@@'); talk.end()"""
+    )
 
-    results = [json.loads(message["content"]) for message in home.server.chats()[-1]["messages"] if message["role"] == "tool"]
+    results = [
+        json.loads(message["content"])
+        for message in home.server.chats()[-1]["messages"]
+        if message["role"] == "tool"
+    ]
     assert "0+2" in results[0]["instead"]
     assert "optchat_zoom(id=12, n=4)" in results[1]["instead"]
 
@@ -85,7 +101,9 @@ def test_the_mode_decides_between_view_and_tools(home, mode):
 def test_a_platform_that_is_switched_off_gets_nothing(home):
     home.seed(*PAST).settings(platforms_off=["Telegram"])
 
-    home.play("""talk = Talk("s1", platform="telegram", user_id="u", chat_id="c"); talk.say("Where was my daughter born?"); talk.end()""")
+    home.play(
+        """talk = Talk("s1", platform="telegram", user_id="u", chat_id="c"); talk.say("Where was my daughter born?"); talk.end()"""
+    )
 
     body = home.server.chats()[0]
     assert memory_blocks(body) == []

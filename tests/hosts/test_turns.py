@@ -1,4 +1,7 @@
-"""What is in the log after lives lived in both hosts: each real message once, in order, none missing, none doubled."""
+"""What is in the log after lives lived in both hosts.
+
+Each real message once, in order, none missing, none doubled.
+"""
 
 import concurrent.futures
 import json
@@ -12,13 +15,19 @@ from model_server import memory_blocks, plain
 pytestmark = [pytest.mark.hosts, pytest.mark.timeout(400)]
 
 SHOTS = int(os.environ.get("OPTCHAT_ONE_SHOTS", "10"))
-"""How many one-shot programs are run and looked after; read before the tests' own environment is cleared of such names."""
+"""How many one-shot programs are run and looked after.
+
+Read before the tests' own environment is cleared of such names.
+"""
 
 LETTERS = {"user": "u", "talk": "a", "tool": "c", "echo": "t", "work": "w", "note": "n"}
 
 
 def shape(home):
-    """The kinds of all messages in their order: u user, a answer, c call, t result, w work, n note."""
+    """The kinds of all messages in their order.
+
+    U user, a answer, c call, t result, w work, n note.
+    """
     return "".join(LETTERS[kind] for kind, _ in home.said())
 
 
@@ -33,10 +42,16 @@ def pair(text):
 
 
 def test_plain_turns_are_remembered_in_the_next_session_of_another_process(home):
-    home.play("""talk = Talk("s1"); talk.say("My boat is called Tern."); talk.say("She is blue."); talk.end()""")
+    home.play(
+        """talk = Talk("s1"); talk.say("My boat is called Tern."); talk.say("She is blue."); talk.end()"""
+    )
     home.play("""talk = Talk("s2"); talk.say("What is my boat called?"); talk.end()""")
 
-    assert words(home) == [*pair("My boat is called Tern."), *pair("She is blue."), *pair("What is my boat called?")]
+    assert words(home) == [
+        *pair("My boat is called Tern."),
+        *pair("She is blue."),
+        *pair("What is my boat called?"),
+    ]
     (block,) = memory_blocks(home.server.chats()[-1])
     assert "0+1|user: My boat is called Tern." in block
     assert "3+1|talk: Answer to: She is blue." in block
@@ -92,15 +107,21 @@ def test_a_message_in_parts_is_logged_with_its_texts_and_a_mark_for_the_image(ho
 
 
 def test_new_begins_another_session_and_loses_nothing(home):
-    home.play("""talk = Talk("s1"); talk.say("one"); talk.new("s2"); talk.say("two"); talk.say("three"); talk.end()""")
+    home.play(
+        """talk = Talk("s1"); talk.say("one"); talk.new("s2"); talk.say("two"); talk.say("three"); talk.end()"""
+    )
 
     assert words(home) == [*pair("one"), *pair("two"), *pair("three")]
     assert [message["session"] for message in home.messages()] == ["s1"] * 2 + ["s2"] * 4
 
 
 def test_a_session_taken_up_in_another_process_is_logged_on_not_again(home):
-    home.play("""talk = Talk("s1"); talk.say("one"); talk.say('two @@call terminal {"command": "echo 2"}@@'); talk.end()""")
-    home.play("""talk = Talk("s1", resume=True); talk.say("three"); talk.say("three"); talk.end()""")
+    home.play(
+        """talk = Talk("s1"); talk.say("one"); talk.say('two @@call terminal {"command": "echo 2"}@@'); talk.end()"""
+    )
+    home.play(
+        """talk = Talk("s1", resume=True); talk.say("three"); talk.say("three"); talk.end()"""
+    )
 
     assert shape(home) == "ua" + "ucta" + "uaua"
     assert words(home)[-4:] == pair("three") * 2
@@ -123,12 +144,21 @@ def test_a_compression_changes_nothing_in_the_log(home):
     )
 
     assert shape(home) == "ua" * 17
-    assert [text.split(" lorem")[0] for text in words(home)[0:28:2]] == [f"turn {number}" for number in range(14)]
+    assert [text.split(" lorem")[0] for text in words(home)[0:28:2]] == [
+        f"turn {number}" for number in range(14)
+    ]
     assert words(home)[-6:] == [*pair("after it"), *pair("ok"), *pair("ok")]
-    asked = [plain(message["content"]) for body in home.server.requests if not body.get("tools") for message in body["messages"]]
+    asked = [
+        plain(message["content"])
+        for body in home.server.requests
+        if not body.get("tools")
+        for message in body["messages"]
+    ]
     (summary,) = [text for text in asked if "optchat_zoom(id, n) opens it again" in text]
     # As lines of their own, or within a JSON string.
-    assert re.search(r"(\n|\\n)\d+\+\d+\|", summary), "the compressor was given no line of what is about to go"
+    assert re.search(r"(\n|\\n)\d+\+\d+\|", summary), (
+        "the compressor was given no line of what is about to go"
+    )
 
 
 def test_a_compression_the_host_begins_by_itself_in_the_middle_of_a_turn(home):
@@ -147,7 +177,9 @@ def test_a_compression_the_host_begins_by_itself_in_the_middle_of_a_turn(home):
 
     assert out["left"] < 28, "the host has not compressed anything"
     assert shape(home) == "ua" * 15
-    assert [text.split(" lorem")[0] for text in words(home)[0:28:2]] == [f"turn {number}" for number in range(14)]
+    assert [text.split(" lorem")[0] for text in words(home)[0:28:2]] == [
+        f"turn {number}" for number in range(14)
+    ]
 
 
 def test_a_turn_interrupted_before_its_answer_keeps_what_the_user_said(home):
@@ -184,21 +216,27 @@ def test_a_turn_interrupted_in_the_middle_of_its_answer(home):
 
 
 def test_an_error_of_the_model_is_not_logged_as_speech(home):
-    home.play("""talk = Talk("s1"); talk.say("first"); talk.say("bad @@fail 400@@"); talk.say("third"); talk.end()""")
+    home.play(
+        """talk = Talk("s1"); talk.say("first"); talk.say("bad @@fail 400@@"); talk.say("third"); talk.end()"""
+    )
 
     assert shape(home) == "uauua"
     assert words(home) == [*pair("first"), "bad @@fail 400@@", *pair("third")]
 
 
 def test_an_empty_answer_is_no_answer(home):
-    home.play("""talk = Talk("s1"); talk.say("first"); talk.say("hush @@silent@@"); talk.say("third"); talk.end()""")
+    home.play(
+        """talk = Talk("s1"); talk.say("first"); talk.say("hush @@silent@@"); talk.say("third"); talk.end()"""
+    )
 
     assert shape(home) == "uauua"
     assert words(home) == [*pair("first"), "hush @@silent@@", *pair("third")]
 
 
 def test_the_last_turn_is_kept_when_it_was_interrupted_and_nothing_follows(home):
-    home.play("""talk = Talk("s1"); talk.say("first"); talk.say("lost? @@wait 4@@", interrupt_after=0.7); talk.end()""")
+    home.play(
+        """talk = Talk("s1"); talk.say("first"); talk.say("lost? @@wait 4@@", interrupt_after=0.7); talk.end()"""
+    )
 
     assert words(home) == [*pair("first"), "lost? @@wait 4@@"]
 
@@ -212,21 +250,27 @@ def test_trivial_prompts_are_messages_like_any_other(home):
 
 
 def test_an_undone_turn_stays_in_the_log_with_a_note(home):
-    home.play("""talk = Talk("s1"); talk.say("one"); talk.say("two"); talk.undo(); talk.say("two"); talk.say("three"); talk.end()""")
+    home.play(
+        """talk = Talk("s1"); talk.say("one"); talk.say("two"); talk.undo(); talk.say("two"); talk.say("three"); talk.end()"""
+    )
 
     assert shape(home) == "uauanuaua"
     assert words(home) == [*pair("one"), *pair("two"), *pair("two"), *pair("three")]
 
 
 def test_a_branch_goes_on_from_where_it_left(home):
-    home.play("""talk = Talk("s1"); talk.say("one"); talk.branch("s2"); talk.say("two"); talk.say("three"); talk.end()""")
+    home.play(
+        """talk = Talk("s1"); talk.say("one"); talk.branch("s2"); talk.say("two"); talk.say("three"); talk.end()"""
+    )
 
     assert words(home) == [*pair("one"), *pair("two"), *pair("three")]
     assert [message["session"] for message in home.messages()] == ["s1"] * 2 + ["s2"] * 4
 
 
 def test_what_the_hosts_memory_tool_writes_is_a_note(home):
-    call = '@@call memory {"action": "add", "target": "user", "content": "Sails a boat named Tern"}@@'
+    call = (
+        '@@call memory {"action": "add", "target": "user", "content": "Sails a boat named Tern"}@@'
+    )
 
     home.play(f"""talk = Talk("s1"); talk.say('remember {call}'); talk.end()""")
 
@@ -253,7 +297,9 @@ def test_two_agents_in_one_process_share_a_memory(home):
 
     for session, name, author in (("t1", "ann", "Ann"), ("t2", "bob", "Bob")):
         mine = [message for message in home.messages() if message["session"] == session]
-        assert [message["text"] for message in mine] == [text for number in range(4) for text in pair(f"{name} {number}")]
+        assert [message["text"] for message in mine] == [
+            text for number in range(4) for text in pair(f"{name} {number}")
+        ]
         assert {message.get("author") for message in mine if message["kind"] == "user"} == {author}
     assert out == {"shared": True, "handles": [], "threads": []}
 
@@ -278,7 +324,12 @@ def test_an_evicted_agent_is_rebuilt_while_the_old_one_lives(home):
 def test_processes_side_by_side_lose_and_double_nothing(home):
     play = """talk = Talk("{0}", platform="{1}"); [talk.say("{0} says " + str(n)) for n in range(5)]; talk.end()"""
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
-        list(pool.map(lambda who: home.play(play.format(*who)), [("p1", "telegram"), ("p2", "cli"), ("p3", "cli")]))
+        list(
+            pool.map(
+                lambda who: home.play(play.format(*who)),
+                [("p1", "telegram"), ("p2", "cli"), ("p3", "cli")],
+            )
+        )
 
     assert [message["i"] for message in home.messages()] == list(range(30))
     for name in ("p1", "p2", "p3"):
@@ -302,7 +353,12 @@ def test_a_program_looks_and_leaves_nothing_behind(home, platform):
 
     assert home.said() == [("user", "The fjord boat leaves at 7:40.")]
     assert list((home.memory / "capture").glob("*.jsonl")) == []
-    results = [message["content"] for body in home.server.chats() for message in body["messages"] if message["role"] == "tool"]
+    results = [
+        message["content"]
+        for body in home.server.chats()
+        for message in body["messages"]
+        if message["role"] == "tool"
+    ]
     assert "7:40" in results[0]
 
 
@@ -379,7 +435,9 @@ def test_a_one_shot_has_everything_on_disk_when_it_exits(home):
 
 def test_a_chat_continued_by_one_process_after_another(home):
     for number in range(4):
-        done = home.hermes("chat", "-Q", *(["--continue"] if number else []), "-q", f"question {number}")
+        done = home.hermes(
+            "chat", "-Q", *(["--continue"] if number else []), "-q", f"question {number}"
+        )
         assert done.returncode == 0, done.stdout + done.stderr
 
     assert words(home) == [text for number in range(4) for text in pair(f"question {number}")]

@@ -13,9 +13,18 @@ import threading
 import time
 
 HOOKS = (
-    "initialize", "system_prompt_block", "prefetch", "on_turn_start", "sync_turn", "on_session_end",
-    "on_session_switch", "on_pre_compress", "on_delegation", "on_memory_write", "shutdown",
-)  # fmt: skip
+    "initialize",
+    "system_prompt_block",
+    "prefetch",
+    "on_turn_start",
+    "sync_turn",
+    "on_session_end",
+    "on_session_switch",
+    "on_pre_compress",
+    "on_delegation",
+    "on_memory_write",
+    "shutdown",
+)
 START = time.monotonic()
 LETTERS = {"user": "u", "assistant": "a", "tool": "t", "system": "s"}
 
