@@ -14,18 +14,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .core.errors import OptchatError
-    from .core.records import Entry
-    from .core.settings import Settings
+    from .base.errors import OptchatError
+    from .base.record import Entry
+    from .base.settings import Settings
     from .memory import Memory
 
 __all__ = ["Entry", "Memory", "OptchatError", "Settings", "register"]
 
 _HOMES = {
-    "Entry": ".core.records",
+    "Entry": ".base.record",
     "Memory": ".memory",
-    "OptchatError": ".core.errors",
-    "Settings": ".core.settings",
+    "OptchatError": ".base.errors",
+    "Settings": ".base.settings",
 }
 
 

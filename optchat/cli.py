@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .commands.progress import Bars
-    from .compaction.calls import Model
+    from .compaction.model import Model
     from .memory import Memory
 
 DESCRIPTION = (
@@ -265,7 +265,7 @@ def _open(args: argparse.Namespace, *, bars: Bars, create: bool = False) -> Memo
 
     Only ``create`` makes one: a typing mistake in --home must not open a second, empty memory.
     """
-    from .core.errors import StoreError
+    from .base.errors import StoreError
 
     home = home_of(args)
     root = home / "optchat"
@@ -303,7 +303,7 @@ def _model(args: argparse.Namespace, root: Path) -> Model | None:
     """
     if not getattr(args, "in_hermes", False) or args.optchat_action not in ("compact", "status"):
         return None
-    from .hermes.calling import model_of
+    from .hermes.model_client import model_of
     from .memory import load_settings
 
     return model_of(load_settings(root)[0], root.parent)
@@ -314,8 +314,8 @@ def _facts(args: argparse.Namespace, facts: dict[str, Any], text: str) -> None:
 
 
 def _status(args: argparse.Namespace) -> int:
+    from .commands.output import status_text
     from .commands.progress import Bars
-    from .commands.show import status_text
 
     with Bars() as bars, _open(args, bars=bars) as memory:
         facts = memory.status()
@@ -342,9 +342,9 @@ def _zoom(args: argparse.Namespace) -> int:
 
 
 def _date(args: argparse.Namespace) -> int:
+    from .base.address import parse_address
+    from .commands.output import date_facts
     from .commands.progress import Bars
-    from .commands.show import date_facts
-    from .core.tree import parse_address
 
     address = _address(args.address)
     with Bars() as bars, _open(args, bars=bars) as memory:
@@ -361,8 +361,8 @@ def _address(text: str) -> str:
 
 
 def _search(args: argparse.Namespace) -> int:
+    from .commands.output import hits_facts, hits_text
     from .commands.progress import Bars
-    from .commands.show import hits_facts, hits_text
 
     query = " ".join(args.query)
     with Bars() as bars, _open(args, bars=bars) as memory:
@@ -378,9 +378,9 @@ def _search(args: argparse.Namespace) -> int:
 
 
 def _import(args: argparse.Namespace) -> int:
-    from .commands.imports import import_source
     from .commands.progress import Bars
-    from .commands.sources import open_source
+    from .imports.merge import import_source
+    from .imports.sources import open_source
 
     source = open_source(Path(args.file).expanduser())
     with Bars() as bars, _open(args, bars=bars, create=True) as memory:
@@ -390,8 +390,8 @@ def _import(args: argparse.Namespace) -> int:
 
 
 def _compact(args: argparse.Namespace) -> int:
+    from .commands.output import compacted_facts, compacted_text
     from .commands.progress import Bars
-    from .commands.show import compacted_facts, compacted_text
 
     # Without the thread: it would begin before the lines there were are counted.
     with Bars() as bars, _open(args, bars=bars) as memory:
@@ -404,8 +404,8 @@ def _compact(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> int:
+    from .commands.output import check_text
     from .commands.progress import Bars
-    from .commands.show import check_text
 
     with Bars() as bars, _open(args, bars=bars) as memory:
         report = memory.check(progress=bars)
@@ -432,9 +432,9 @@ def _copies(args: argparse.Namespace) -> int:
 
 
 def _redact(args: argparse.Namespace) -> int:
+    from .base.address import parse_address
     from .commands.progress import Bars
-    from .commands.redaction import is_yes, question, redacted_text
-    from .core.tree import parse_address
+    from .commands.redact_prompt import is_yes, question, redacted_text
 
     with Bars() as bars, _open(args, bars=bars) as memory:
         address = _address(args.address)

@@ -1,8 +1,8 @@
 """The settings as fields of the Hermes dashboard, and as questions of its setup.
 
 Holds names, labels and defaults as plain data: the dashboard runs this file by its path, without
-our package and without what it depends on. Does not check values, ``core/settings.py`` does. Called
-by the host, and by ``hermes/configuration.py``.
+our package and without what it depends on. Does not check values, ``base/settings.py`` does. Called
+by the host, and by ``hermes/config_json.py``.
 """
 
 from __future__ import annotations

@@ -25,10 +25,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from optchat.core.records import Entry, Message, Node, encode_message, encode_node
-from optchat.core.tree import Place
+from optchat.base.address import Place
+from optchat.base.record import Entry, Message, Node, encode_message, encode_node
 from optchat.memory import Memory
-from optchat.recall.live import LiveView
+from optchat.tree.live_view import LiveView
 
 WORDS = """
 please check the booking import again because three invoices from Tuesday are missing and the retry in optchat/core/view.py line 42
@@ -254,7 +254,7 @@ def bench_unbuilt(base: Path, size: int = 10_000) -> dict[str, int]:
     """Rendered characters with nothing summarized."""
     found = {}
     for budget in (2_000, 16_000):
-        from optchat.core.settings import Settings
+        from optchat.base.settings import Settings
 
         with Memory.open(
             base / f"unbuilt-{budget}", Settings(view_budget_chars=budget), compact=False

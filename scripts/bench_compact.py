@@ -27,10 +27,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench import TURN, text, write_log
 
-from optchat.compaction.calls import Model, Reply, Said
+from optchat.base.record import Entry
+from optchat.base.settings import Settings
+from optchat.compaction.model import Model, Reply, Said
 from optchat.compaction.prompts import FRAMES
-from optchat.core.records import Entry
-from optchat.core.settings import Settings
 from optchat.memory import Memory
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from optchat.core.records import Message, Node, encode_message, encode_node
-from optchat.core.tree import Place
+from optchat.base.address import Place
+from optchat.base.record import Message, Node, encode_message, encode_node
 from optchat.memory import Memory
 
 VOCABULARY = 200_000

@@ -31,13 +31,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from optchat.core import words
-from optchat.core.errors import AddressError
-from optchat.core.rank import K1, B
-from optchat.core.records import Entry
-from optchat.core.render import one_line
-from optchat.core.settings import Settings
+from optchat.base import terms
+from optchat.base.errors import AddressError
+from optchat.base.record import Entry
+from optchat.base.settings import Settings
 from optchat.memory import Memory
+from optchat.recall.rank import K1, B
+from optchat.tree.render import one_line
 
 ZOOMS = 8
 AROUND = 4
@@ -87,13 +87,13 @@ def log(memory: Memory, conversations: list[dict]) -> list[tuple[str, list[int]]
 
 def matches(texts: list[str], asked: dict[str, float]) -> list[float]:
     """BM25 of each text, out of these texts alone."""
-    counts = [words.counted(text, asked) for text in texts]
+    counts = [terms.counted(text, asked) for text in texts]
     held = Counter(term for count in counts for term in count)
     mean = sum(map(len, texts)) / len(texts)
     return [
         sum(
             asked[term]
-            * words.rarity(held[term], len(texts))
+            * terms.rarity(held[term], len(texts))
             * n
             * (K1 + 1)
             / (n + K1 * (1 - B + B * len(text) / mean))
@@ -105,7 +105,7 @@ def matches(texts: list[str], asked: dict[str, float]) -> list[float]:
 
 def navigate(memory: Memory, text: str, question: str) -> str:
     """The text and all that the zooms bring."""
-    asked = words.asked(question)
+    asked = terms.asked(question)
     lines = {(int(first), int(n)): rest for first, n, rest in LINE.findall(text)}
     seen, opened = [text], set()
     for _ in range(ZOOMS):

@@ -9,14 +9,14 @@ from collections import Counter
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, NamedTuple
 
+from optchat.base.canon import canon
+from optchat.base.errors import StoreError
+from optchat.base.record import Entry, Message
+from optchat.capture.session_records import Fork
 from optchat.capture.store import Batch, News
-from optchat.core.errors import StoreError
-from optchat.core.hosttext import canon
-from optchat.core.known import Fork
-from optchat.core.records import Entry, Message
 
 if TYPE_CHECKING:
-    from optchat.core.drafts import Draft
+    from optchat.capture.open_turns import Draft
 
 
 class Mark(NamedTuple):

@@ -19,11 +19,11 @@ NOBODY = 65534
 PRELUDE = """
 import os, sys, time, threading
 from pathlib import Path
-from optchat.core.errors import OptchatError, StoreError, LockTimeoutError
-from optchat.core.records import Entry
-from optchat.core.settings import Settings
+from optchat.base.errors import OptchatError, StoreError, LockTimeoutError
+from optchat.base.record import Entry
+from optchat.base.settings import Settings
 from optchat.memory import Memory
-from optchat.storage.store import Store
+from optchat.log.store import Store
 
 def say(*words):
     print(*words, flush=True)

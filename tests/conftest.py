@@ -13,9 +13,9 @@ from clock import Clock
 from hypothesis import settings
 from soundness import assert_sound
 
-from optchat.core.settings import Settings
+from optchat.base.settings import Settings
+from optchat.log import sqlite
 from optchat.memory import Memory
-from optchat.storage import database
 
 _FOREIGN = (
     "HERMES_",
@@ -83,12 +83,12 @@ def _no_waiting_for_the_disk(monkeypatch):
     """
     monkeypatch.setattr(os, "fsync", lambda _file: None)
 
-    def connect(path, *rest, connect=database.connect, **options):
+    def connect(path, *rest, connect=sqlite.connect, **options):
         connection = connect(path, *rest, **options)
         connection.execute("PRAGMA synchronous = OFF")
         return connection
 
-    monkeypatch.setattr(database, "connect", connect)
+    monkeypatch.setattr(sqlite, "connect", connect)
 
 
 def _guarded(connect):

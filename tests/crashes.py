@@ -16,14 +16,14 @@ from hostsim import SUMMARY, SUMMARY_END
 from model import shown_lines, tiles
 from soundness import assert_sound
 
+from optchat.base.errors import OptchatError, StoreError
+from optchat.base.record import Entry
+from optchat.base.settings import Settings
 from optchat.capture.capture import Capture
+from optchat.capture.open_turns import Draft
 from optchat.capture.store import Batch
-from optchat.core.drafts import Draft
-from optchat.core.errors import OptchatError, StoreError
-from optchat.core.records import Entry
-from optchat.core.settings import Settings
+from optchat.log.index import Index
 from optchat.memory import Memory
-from optchat.storage.index import Index
 
 SMALL = Settings(view_budget_chars=2_000)
 TRIES_MAX = 4

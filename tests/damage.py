@@ -10,16 +10,16 @@ from zlib import crc32
 
 from clock import Clock
 
+from optchat.base.address import Place
+from optchat.base.errors import OptchatError
+from optchat.base.record import Entry
+from optchat.base.settings import Settings
+from optchat.capture.open_turns import Draft
+from optchat.capture.reconcile import Bind
 from optchat.capture.store import Batch
-from optchat.compaction import sums
-from optchat.core.drafts import Draft
-from optchat.core.errors import OptchatError
-from optchat.core.records import Entry
-from optchat.core.settings import Settings
-from optchat.core.transcript import Bind
-from optchat.core.tree import Place
+from optchat.compaction import usage_sums
 from optchat.memory import Memory
-from optchat.storage import viewfile
+from optchat.tree import saved_view
 
 SETTINGS = Settings(view_budget_chars=2_000)
 DAYS = 3
@@ -45,18 +45,18 @@ class Life:
             [Entry(kind="user", text="bye", session="s2")]
         )  # last of all, and short: it is cut at every byte
         assert memory.settle(30)
-        viewfile.save(
-            root / "context.json", viewfile.SavedView((Place(3, 0), Place(2, 2)), 32_768, 1)
+        saved_view.save(
+            root / "context.json", saved_view.SavedView((Place(3, 0), Place(2, 2)), 32_768, 1)
         )
         (root / "config.json").write_bytes(b'{"view_budget_chars": 2000}\n')
-        state = sums.State()
+        state = usage_sums.State()
         for call in range(3):
-            event = sums.Event(
+            event = usage_sums.Event(
                 "2026-05-01T09:00:00+00:00", "line", "small", (0, call), 1, 100, 0, 10
             )
             state = state.after(event)
             with (root / "usage.jsonl").open("ab") as file:
-                file.write(sums.encode(event, state))
+                file.write(usage_sums.encode(event, state))
         disk.begin(self._draft("last", 2))
         self.messages = [memory.message(id_) for id_ in range(TOTAL)]
         self.running = _read(root)

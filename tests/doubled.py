@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from optchat.core.records import Entry
+from optchat.base.record import Entry
 
 HELLO = [
     ("user", "hello, are you there?"),

@@ -1,5 +1,5 @@
 """A file layer that fails, falls short or dies at the n-th operation, in place of the one
-`storage/files.py` uses.
+`log/files.py` uses.
 
 Operations are the calls that change a disk: opening for writing, write, fsync, ftruncate, replace,
 unlink and mkdir; if asked for, also the commits of SQLite. Its own files are not touched: a
@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from unittest import mock
 
-from optchat.storage import database, files
+from optchat.log import files, sqlite
 
 
 class Crash(BaseException):
@@ -63,7 +63,7 @@ class Disk:
     def _name_of(self, file):
         return Path(os.readlink(f"/proc/self/fd/{file}")).name
 
-    # -- what storage/files.py calls
+    # -- what log/files.py calls
 
     def open(self, path, flags, mode=0o777, **more):
         if not flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) or Path(path).suffix == ".lock":
@@ -221,7 +221,7 @@ def disk(
 
         return call
 
-    def execute(self, sql, *values, real=database.Database.execute):
+    def execute(self, sql, *values, real=sqlite.Database.execute):
         if sql != "COMMIT":
             return real(self, sql, *values)
         try:
@@ -230,7 +230,7 @@ def disk(
             raise _as_sqlite_says_it(error) from error
 
     with (
-        mock.patch.object(database.Database, "execute", execute)
+        mock.patch.object(sqlite.Database, "execute", execute)
         if commits
         else contextlib.nullcontext(),
         mock.patch.object(files, "os", one),

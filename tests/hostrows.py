@@ -15,7 +15,7 @@ from base64 import b64decode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from optchat.core.hosttext import canon
+from optchat.base.canon import canon
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

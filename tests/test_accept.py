@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from optchat.compaction.accept import Ground, fault, tagged
 from optchat.compaction.local import leaf_line, merge_lines
+from optchat.compaction.outbound import ready_to_send
 from optchat.compaction.prompts import AGAIN, SYSTEM, request
-from optchat.compaction.sending import ready_to_send
-from optchat.core.render import one_line
+from optchat.compaction.validate import Ground, fault, tagged
+from optchat.tree.render import one_line
 
 SAMPLE = Path(__file__).parents[1] / "optchat" / "sample" / "conversation.jsonl"
 TEXT = (

@@ -10,11 +10,11 @@ import pytest
 from children import unprivileged
 from soundness import assert_sound
 
+from optchat.base.errors import AddressError, OptchatError, StoreError
+from optchat.base.record import Entry
+from optchat.base.settings import Settings
 from optchat.capture.capture import Capture
-from optchat.compaction import compactor
-from optchat.core.errors import AddressError, OptchatError, StoreError
-from optchat.core.records import Entry
-from optchat.core.settings import Settings
+from optchat.compaction import scheduler
 from optchat.memory import Memory, load_settings
 
 
@@ -132,7 +132,7 @@ def test_a_message_of_fifty_megabytes_is_kept_whole_and_its_line_short(memory):
 
 @pytest.mark.slow
 def test_a_batch_of_nothing_but_long_messages_is_worked_off(memory, monkeypatch):
-    monkeypatch.setattr(compactor, "BYTES_AT_ONCE", 1 << 20)
+    monkeypatch.setattr(scheduler, "BYTES_AT_ONCE", 1 << 20)
     memory.record([Entry(kind="echo", text="x y " * 50_000) for _ in range(12)])
     assert memory.settle(100)
     assert memory._store.read(lambda index: index.count("nodes")) == 12 + 6 + 3 + 1

@@ -12,8 +12,8 @@ import pytest
 from capturestore import MemoryStore
 from hostsim import PNG_MARK, Step, Turn, World, picture
 
+from optchat.base.errors import StoreError
 from optchat.capture.capture import OVERDUE, Capture
-from optchat.core.errors import StoreError
 
 BOTH = pytest.mark.parametrize("flavour", ["A", "B"])
 ENDS = pytest.mark.parametrize("end", ["interrupt", "error"])

@@ -13,8 +13,8 @@ import pytest
 from faults import disk
 from hostrows import batch
 
+from optchat.base.errors import OptchatError
 from optchat.capture.capture import Capture
-from optchat.core.errors import OptchatError
 from optchat.memory import Memory
 
 
@@ -105,7 +105,7 @@ def while_the_disk_is_full(act):
 
 
 def while_the_lock_is_held(memory, monkeypatch, act):
-    monkeypatch.setattr("optchat.storage.notes.LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr("optchat.log.session_notes.LOCK_WAIT_S", 0.05)
     with Memory.open(memory.root, compact=False) as other, other._store.locked():
         act()
 

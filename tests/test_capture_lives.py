@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lives import differences, judged, live
 
-from optchat.core.settings import Settings
+from optchat.base.settings import Settings
 from optchat.memory import Memory
 
 SEEDS = st.integers(0, 2**32)

@@ -11,10 +11,11 @@ import sqlite3
 import pytest
 from soundness import assert_sound
 
-from optchat.core.records import Entry, Node, encode_node
-from optchat.core.settings import Settings
-from optchat.storage import check, files
-from optchat.storage.findings import Findings
+from optchat.base.record import Entry, Node, encode_node
+from optchat.base.settings import Settings
+from optchat.log import files
+from optchat.memory import check
+from optchat.memory.findings import Findings
 
 
 @pytest.fixture

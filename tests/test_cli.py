@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 
 from optchat import cli
-from optchat.compaction.calls import Model, ModelDownError, Reply
-from optchat.core.records import Entry
-from optchat.core.settings import Settings
+from optchat.base.record import Entry
+from optchat.base.settings import Settings
+from optchat.compaction.model import Model, ModelDownError, Reply
 from optchat.hermes import status as host_status
 from optchat.hermes import tools
 from optchat.memory import Memory

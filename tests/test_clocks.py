@@ -19,14 +19,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from soundness import assert_sound, index_says
 
-from optchat.commands.imports import import_source
-from optchat.commands.sources import open_source
-from optchat.core.errors import StoreError
-from optchat.core.records import Entry
-from optchat.core.settings import Settings
-from optchat.core.words import terms
+from optchat.base.errors import StoreError
+from optchat.base.record import Entry
+from optchat.base.settings import Settings
+from optchat.base.terms import terms
+from optchat.imports.merge import import_source
+from optchat.imports.sources import open_source
+from optchat.log import store
 from optchat.memory import Memory
-from optchat.storage import store
 
 
 def said(count, start=0, **fields):
@@ -173,7 +173,7 @@ def test_two_processes_in_zones_a_day_apart_write_in_turn(opened, root):
 
 
 DIES = """
-from optchat.storage.index import Index
+from optchat.log.index import Index
 memory = Memory.open(sys.argv[1], Settings(), compact=False)
 Index.add_messages = lambda *_, **__: os._exit(9)
 memory.record([Entry(kind="user", text="message 1")])

@@ -11,16 +11,16 @@ import pytest
 from children import children
 from soundness import assert_sound
 
-from optchat.compaction import compactor as module
+from optchat.base.address import Place
+from optchat.base.errors import OptchatError, StoreError
+from optchat.base.record import Entry
+from optchat.base.settings import Settings
 from optchat.compaction import local
-from optchat.compaction.compactor import Compactor
+from optchat.compaction import scheduler as module
 from optchat.compaction.job import Job
-from optchat.core.errors import OptchatError, StoreError
-from optchat.core.records import Entry
-from optchat.core.settings import Settings
-from optchat.core.tree import Place
-from optchat.storage import files
-from optchat.storage.search import Search
+from optchat.compaction.scheduler import Compactor
+from optchat.log import files
+from optchat.log.fulltext import Search
 
 
 def until(condition, timeout_s=20):

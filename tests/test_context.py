@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optchat.base.record import Entry, Node
+from optchat.base.settings import Settings
 from optchat.compaction import context as module
-from optchat.compaction.calls import CallError
 from optchat.compaction.context import HIGH_BYTES, LOW_BYTES, Context
-from optchat.core.records import Entry, Node
-from optchat.core.settings import Settings
-from optchat.storage import files, viewfile
+from optchat.compaction.model import CallError
+from optchat.log import files
+from optchat.tree import saved_view
 
 
 def said(count, first=0, size=300):
@@ -112,7 +113,7 @@ def test_it_is_the_same_after_a_restart(grown):
     context = told(memory)
     for first in range(0, 300, 3):
         context.text(first, 400)
-    assert viewfile.load(memory.root / "context.json")
+    assert saved_view.load(memory.root / "context.json")
     again = told(memory)
     assert again.text(299, 400) == context.text(299, 400)
     assert again.text(350, 400) == context.text(350, 400)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from lives import differences
 from test_capture_lives import lived
 
-from optchat.core.copies import LEAST, CopyFinder
-from optchat.core.records import Entry, Message
+from optchat.base.record import Entry, Message
+from optchat.capture.copies import LEAST, CopyFinder
 
 
 def found_in(log):

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from soundness import assert_sound
 
-from optchat.core.cost import ALL, CHEAP, Cost, Costs
-from optchat.core.records import KINDS, Entry, Node, decode_node, encode_node
-from optchat.core.settings import Settings
-from optchat.core.tree import Place
-from optchat.storage import ready
-from optchat.storage.store import Store
+from optchat.base.address import Place
+from optchat.base.cost import ALL, CHEAP, Cost, Costs
+from optchat.base.record import KINDS, Entry, Node, decode_node, encode_node
+from optchat.base.settings import Settings
+from optchat.log import ready
+from optchat.log.store import Store
 
 
 @pytest.mark.parametrize(

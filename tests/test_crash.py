@@ -18,12 +18,12 @@ from children import children
 from effort import effort
 from soundness import assert_sound
 
-from optchat.core.errors import OptchatError, StoreError
-from optchat.core.records import Entry
+from optchat.base.errors import OptchatError, StoreError
+from optchat.base.record import Entry
+from optchat.log import files
+from optchat.log.session_notes import NoteLog
+from optchat.log.store import Store
 from optchat.memory import Memory
-from optchat.storage import files
-from optchat.storage.notes import NoteLog
-from optchat.storage.store import Store
 
 pytestmark = pytest.mark.timeout(effort(120, 3_600))
 

@@ -30,9 +30,7 @@ from damage import (
 from soundness import assert_sound, index_says
 
 from optchat import cli
-from optchat.core.notes import decode_note, encode_note
-from optchat.core.oddities import is_cut
-from optchat.core.records import (
+from optchat.base.record import (
     BadLineError,
     Entry,
     Message,
@@ -42,6 +40,8 @@ from optchat.core.records import (
     encode_message,
     encode_node,
 )
+from optchat.log.line_faults import is_cut
+from optchat.log.note_lines import decode_note, encode_note
 from optchat.memory import Memory
 
 TIMES = int(os.environ.get("DAMAGE_TIMES", "1"))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optchat.core.dates import day_terms, named_terms
+from optchat.base.dates import day_terms, named_terms
 
 MONTHS = [
     "January",

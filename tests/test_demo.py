@@ -15,9 +15,9 @@ from pathlib import Path
 import pytest
 
 from optchat import cli
+from optchat.base.record import KINDS, Entry
 from optchat.commands.demo import ANSWER_HEAD, BUDGETS, SAMPLE
-from optchat.commands.sources import open_source
-from optchat.core.records import KINDS, Entry
+from optchat.imports.sources import open_source
 from optchat.memory import Memory
 
 ROOT = Path(__file__).parent.parent

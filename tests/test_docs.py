@@ -133,7 +133,7 @@ def test_the_python_program_runs(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_the_settings_table_is_that_of_the_program() -> None:
-    from optchat.core.settings import Settings
+    from optchat.base.settings import Settings
 
     table = README.split("## Settings")[1].split("\n## ")[0]
     listed = set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))

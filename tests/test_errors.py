@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from optchat.core import errors
-from optchat.core.errors import (
+from optchat.base import errors
+from optchat.base.errors import (
     AddressError,
     LockTimeoutError,
     OptchatError,

@@ -5,8 +5,8 @@ No model to be had, or one call that failed; and what of it is told.
 
 import pytest
 
-from optchat.compaction.calls import CallError, ModelDownError
-from optchat.hermes.fault import CAUSE_CHARS, fault_of, masked
+from optchat.compaction.model import CallError, ModelDownError
+from optchat.hermes.model_errors import CAUSE_CHARS, fault_of, masked
 
 
 class RefusedError(Exception):

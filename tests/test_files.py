@@ -9,8 +9,8 @@ import faults
 import pytest
 from filelock import FileLock, Timeout
 
-from optchat.core.errors import LockTimeoutError, StoreError
-from optchat.storage import files, reads
+from optchat.base.errors import LockTimeoutError, StoreError
+from optchat.log import files, reads
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optchat.core.focus import FRAME_CHARS, FocusLine, fitting, focus_framed, weave
-from optchat.core.records import clean
-from optchat.core.render import UNBUILT, one_line
-from optchat.core.tree import Place
-from optchat.core.view import Line, tile
+from optchat.base.address import Place
+from optchat.base.record import clean
+from optchat.recall.focus_lines import FRAME_CHARS, FocusLine, fitting, focus_framed, weave
+from optchat.tree.render import UNBUILT, one_line
+from optchat.tree.view import Line, tile
 
 PATIENT = settings(deadline=None)
 SEEDS = st.integers(0, 2**32)

@@ -10,9 +10,9 @@ import random
 import pytest
 from soundness import assert_sound
 
-from optchat.core.records import Entry
-from optchat.core.settings import Settings
-from optchat.core.tree import Place
+from optchat.base.address import Place
+from optchat.base.record import Entry
+from optchat.base.settings import Settings
 
 KINDS = ("user", "talk", "tool", "echo")
 

@@ -30,10 +30,10 @@ from model import shown_lines, tiles
 from soundness import assert_sound
 from test_hostlist import FIELDS, JSON
 
+from optchat.base.errors import AddressError, OptchatError, StoreError
+from optchat.base.record import Entry, clean
+from optchat.base.settings import Settings
 from optchat.capture.capture import Capture
-from optchat.core.errors import AddressError, OptchatError, StoreError
-from optchat.core.records import Entry, clean
-from optchat.core.settings import Settings
 from optchat.memory import Memory
 
 pytestmark = pytest.mark.timeout(effort(120, 3_600))

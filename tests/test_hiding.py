@@ -14,14 +14,13 @@ from soundness import assert_sound, index_says
 from test_model import Writer, settle
 
 from optchat import cli
-from optchat.compaction.calls import Model
-from optchat.core.copies import Piece
-from optchat.core.cost import ALL
-from optchat.core.errors import AddressError, StoreError
-from optchat.core.hidden import Hidden, Span
-from optchat.core.records import BUILDERS, Entry, Node
-from optchat.core.settings import Settings
-from optchat.core.tree import Place
+from optchat.base.address import Place
+from optchat.base.cost import ALL
+from optchat.base.errors import AddressError, StoreError
+from optchat.base.record import BUILDERS, Entry, Node
+from optchat.base.settings import Settings
+from optchat.compaction.model import Model
+from optchat.log.hidden import Hidden, Piece, Span
 
 SMALL = Settings(view_budget_chars=2_000)
 COPY = BUILDERS.index("copy")

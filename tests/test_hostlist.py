@@ -27,19 +27,11 @@ from hostsim import (
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from optchat.core.hostlist import HOST, STEER, Item, host_words, read_message
-from optchat.core.hosttext import (
-    alike,
-    canon,
-    joined,
-    split_steers,
-    split_summary,
-    told,
-    without_end,
-    without_start,
-)
-from optchat.core.reader import Reader
-from optchat.core.records import clean
+from optchat.base.canon import canon, joined, without_end, without_start
+from optchat.base.record import clean
+from optchat.capture.host_messages import HOST, STEER, Item, host_words, read_message
+from optchat.capture.host_text import alike, split_steers, split_summary, told
+from optchat.capture.list_reader import Reader
 
 FENCE = f"<memory-context>\n{NOTE}\n\n12 a line of the view\n</memory-context>"
 SKILL = (

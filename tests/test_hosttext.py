@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optchat.core import host_phrases
-from optchat.core.hosttext import Told, told
-from optchat.core.own_tools import is_ours
-from optchat.core.reports import split_reports
-from optchat.core.wrappers import Other
+from optchat.base import host_phrases
+from optchat.capture.host_text import Told, told
+from optchat.capture.own_tools import is_ours
+from optchat.capture.reports import split_reports
+from optchat.capture.wrappers import Other
 
 RESTART = (
     "[System note: The previous turn was interrupted by a gateway restart; the gateway is now back "

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from state_db import StateDb
 
-from optchat.commands import imports
-from optchat.commands.imports import import_source
-from optchat.commands.sources import open_source
-from optchat.core.records import Entry
+from optchat.base.record import Entry
+from optchat.imports import merge
+from optchat.imports.merge import import_source
+from optchat.imports.sources import open_source
 from optchat.memory import Memory
 
 
@@ -197,7 +197,7 @@ def test_a_source_of_nothing_but_faults_is_not_usable(memory, tmp_path):
 def test_a_source_is_recorded_in_batches_and_progress_reaches_its_end(
     memory, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(imports, "BATCH_ENTRIES", 10)
+    monkeypatch.setattr(merge, "BATCH_ENTRIES", 10)
     sizes, shown = [], []
     record = memory.record
     monkeypatch.setattr(
@@ -213,7 +213,7 @@ def test_a_source_is_recorded_in_batches_and_progress_reaches_its_end(
 
 
 def test_large_texts_fill_a_batch_before_it_has_many_entries(memory, tmp_path, monkeypatch):
-    monkeypatch.setattr(imports, "BATCH_CHARS", 1000)
+    monkeypatch.setattr(merge, "BATCH_CHARS", 1000)
     sizes = []
     record = memory.record
     monkeypatch.setattr(
@@ -229,7 +229,7 @@ def test_large_texts_fill_a_batch_before_it_has_many_entries(memory, tmp_path, m
 def test_what_was_recorded_before_a_failure_stays_and_is_not_recorded_again(
     memory, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(imports, "BATCH_ENTRIES", 10)
+    monkeypatch.setattr(merge, "BATCH_ENTRIES", 10)
     path = jsonl(
         tmp_path / "a.jsonl", [{"kind": "user", "text": f"message {n}"} for n in range(25)]
     )

@@ -15,14 +15,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from soundness import assert_sound
 
-from optchat.core.cost import Cost
-from optchat.core.errors import OptchatError
-from optchat.core.records import Entry, Node
-from optchat.core.tree import Place
-from optchat.storage.database import DamagedError
-from optchat.storage.index import Index
-from optchat.storage.log import Spot
-from optchat.storage.rows import MessageRow, NodeRow
+from optchat.base.address import Place
+from optchat.base.cost import Cost
+from optchat.base.errors import OptchatError
+from optchat.base.record import Entry, Node
+from optchat.log.day_files import Spot
+from optchat.log.index import Index
+from optchat.log.rows import MessageRow, NodeRow
+from optchat.log.sqlite import DamagedError
 
 
 def said(count, start=0, **fields):

@@ -7,13 +7,13 @@ from itertools import pairwise
 
 import pytest
 
-from optchat.compaction import lanes as module
-from optchat.compaction.calls import CallError, ModelDownError, RestError
+from optchat.base.address import Place
+from optchat.base.cost import Cost
+from optchat.compaction import model_calls as module
 from optchat.compaction.job import Job, Outcome
-from optchat.compaction.lanes import Lanes, Waiting
-from optchat.core.cost import Cost
-from optchat.core.tree import Place
-from optchat.storage.rows import Ready
+from optchat.compaction.model import CallError, ModelDownError, RestError
+from optchat.compaction.model_calls import Lanes, Waiting
+from optchat.log.rows import Ready
 
 
 class World:

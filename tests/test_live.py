@@ -12,14 +12,14 @@ from children import children
 from clock import Clock
 from soundness import assert_sound
 
-from optchat.core.records import Entry, Node
-from optchat.core.render import FRAME_CHARS, weigh
-from optchat.core.settings import Settings
-from optchat.core.tree import cover
-from optchat.core.view import tile
+from optchat.base.address import cover
+from optchat.base.record import Entry, Node
+from optchat.base.settings import Settings
+from optchat.log import files
 from optchat.memory import Memory
-from optchat.recall import live
-from optchat.storage import files, lines, viewfile
+from optchat.tree import lines, live_view, saved_view
+from optchat.tree.render import FRAME_CHARS, weigh
+from optchat.tree.view import tile
 
 SMALL = Settings(view_budget_chars=4_000)
 
@@ -222,7 +222,7 @@ def test_merges_that_could_not_be_saved_are_saved_with_the_next_view(opened, roo
             break
     assert disk.broken
     shown = memory.view()
-    assert viewfile.load(root / "view.json") is not None
+    assert saved_view.load(root / "view.json") is not None
     assert opened(settings=SMALL).view() == memory.view() == shown
 
 
@@ -249,12 +249,12 @@ def test_a_tail_of_many_thousands_is_not_brought_in_leaf_by_leaf(opened, root, m
         memory.record(said(min(1_000, 5_000 - first), first))
     memory.settle(60)
     (root / "view.json").write_bytes(saved)
-    monkeypatch.setattr(live, "LINES_MAX", 512)
+    monkeypatch.setattr(live_view, "LINES_MAX", 512)
     monkeypatch.setattr(lines, "LINES_MAX", 512)
     held = []
-    real = live.View.insert
+    real = live_view.View.insert
     monkeypatch.setattr(
-        live.View,
+        live_view.View,
         "insert",
         lambda self, leaves: (real(self, leaves), held.append(len(self.lines)))[0],
     )
@@ -307,7 +307,7 @@ def test_lines_that_never_merge_cost_no_more_in_a_longer_log(opened, monkeypatch
     """With compaction off every long message leaves a hole that keeps its neighbours from
     merging.
     """
-    monkeypatch.setattr(live, "LINES_MAX", 64)
+    monkeypatch.setattr(live_view, "LINES_MAX", 64)
     monkeypatch.setattr(lines, "LINES_MAX", 64)
     memory = opened(settings=Settings(view_budget_chars=4_000, compact_enabled=False))
     costs = []

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optchat.base.record import KINDS, clean
+from optchat.base.secrets import mask
 from optchat.compaction.lexicon import STATUS, weigh
 from optchat.compaction.local import leaf_line, merge_lines
 from optchat.compaction.plain import clip, plain
-from optchat.core.records import KINDS, clean
-from optchat.core.secrets import mask
 
 GAP = "…"
 kinds = st.sampled_from((*KINDS, "image", "system"))

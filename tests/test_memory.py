@@ -13,9 +13,9 @@ from freezegun import freeze_time
 from soundness import assert_sound
 
 import optchat
-from optchat.core.errors import OptchatError
-from optchat.core.records import Entry
-from optchat.core.settings import Settings
+from optchat.base.errors import OptchatError
+from optchat.base.record import Entry
+from optchat.base.settings import Settings
 from optchat.memory import Memory
 
 

@@ -11,14 +11,14 @@ import pytest
 from soundness import assert_sound
 
 from optchat import Memory
-from optchat.compaction import compactor, lanes
-from optchat.compaction.calls import CallError, Model, ModelDownError, Reply
+from optchat.base.address import Place
+from optchat.base.errors import StoreError
+from optchat.base.record import Entry
+from optchat.base.settings import RetainPreFilter, Settings
+from optchat.compaction import model_calls, scheduler
 from optchat.compaction.context import HIGH_BYTES
+from optchat.compaction.model import CallError, Model, ModelDownError, Reply
 from optchat.compaction.prompts import FRAMES, SYSTEM
-from optchat.core.errors import StoreError
-from optchat.core.records import Entry
-from optchat.core.settings import RetainPreFilter, Settings
-from optchat.core.tree import Place
 
 POISON = "xyzzy"
 LONG = (
@@ -29,8 +29,8 @@ LONG = (
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr(lanes, "RETRY_S", 0.02)
-    monkeypatch.setattr(lanes, "PAUSES_S", (0.05, 0.1))
+    monkeypatch.setattr(model_calls, "RETRY_S", 0.02)
+    monkeypatch.setattr(model_calls, "PAUSES_S", (0.05, 0.1))
 
 
 def said(count, first=0, kind="user", text=LONG):
@@ -402,7 +402,7 @@ def test_what_a_process_left_behind_that_was_down_when_it_ended_is_tried_by_the_
 
 
 def test_who_takes_the_work_up_again_still_says_that_its_model_is_down(opened, monkeypatch):
-    monkeypatch.setattr(lanes, "PAUSES_S", (60.0,))
+    monkeypatch.setattr(model_calls, "PAUSES_S", (60.0,))
     memory = opened(settings=Settings(summarizer="model"), model=Model("tiny-1", Down()))
     memory.record(said(4))
     for k in range(3):
@@ -443,7 +443,7 @@ def test_a_process_without_the_model_leaves_the_work_to_one_that_has_it(opened, 
 
 
 def test_lines_that_the_disk_refuses_are_bought_once(wrote, monkeypatch):
-    monkeypatch.setattr(compactor, "RETRY_S", (0.02,))
+    monkeypatch.setattr(scheduler, "RETRY_S", (0.02,))
     writer = Writer()
     memory = wrote(writer)
     real, full = memory._store.commit, threading.Event()

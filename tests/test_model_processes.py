@@ -10,12 +10,12 @@ from collections import Counter
 from children import children
 from soundness import assert_sound
 
-from optchat.core.records import BUILDERS, Entry
-from optchat.core.settings import Settings
+from optchat.base.record import BUILDERS, Entry
+from optchat.base.settings import Settings
 
 JOBS = 4
 WRITER = """
-from optchat.compaction.calls import Model, Reply
+from optchat.compaction.model import Model, Reply
 from optchat.compaction.prompts import FRAMES
 
 root, book, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])

@@ -13,12 +13,12 @@ from datetime import timedelta
 import pytest
 from children import Child
 
+from optchat.base.errors import StoreError
+from optchat.base.record import BadLineError, Entry
+from optchat.capture.open_turns import Draft
+from optchat.capture.reconcile import Bind
 from optchat.capture.store import Batch
-from optchat.core.drafts import Draft
-from optchat.core.errors import StoreError
-from optchat.core.notes import decode_note, encode_note
-from optchat.core.records import BadLineError, Entry
-from optchat.core.transcript import Bind
+from optchat.log.note_lines import decode_note, encode_note
 
 
 @pytest.fixture
@@ -173,7 +173,7 @@ def test_what_a_dead_process_jotted_down_is_found_and_taken_over(disk, root, mem
     with contextlib.closing(
         Child(
             """
-        from optchat.core.drafts import Draft
+        from optchat.capture.open_turns import Draft
         store = Memory.open(Path(sys.argv[1]), Settings(), compact=False).capture_store()
         store.begin(Draft("t1", "s1", "hello", "2026-05-01T09:00:00.000+00:00", "", "other"))
         say("done")
@@ -198,7 +198,7 @@ def test_what_a_living_process_jotted_down_is_left_to_it(disk, root):
     with contextlib.closing(
         Child(
             """
-        from optchat.core.drafts import Draft
+        from optchat.capture.open_turns import Draft
         store = Memory.open(Path(sys.argv[1]), Settings(), compact=False).capture_store()
         store.begin(Draft("t1", "s1", "hello", "2026-05-01T09:00:00.000+00:00", "", "other"))
         say("done")
@@ -220,7 +220,7 @@ def test_a_batch_is_kept_aside_while_the_lock_is_stuck_and_logged_once_it_is_fre
 ):
     other = opened()
     mark = disk.news("s1", None).mark
-    monkeypatch.setattr("optchat.storage.notes.LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr("optchat.log.session_notes.LOCK_WAIT_S", 0.05)
     with other._store.locked():
         assert disk.commit("s1", Batch([Entry(kind="user", text="kept aside", session="s1")]), mark)
     assert any("lock" in warning for warning in memory.warnings)
@@ -244,7 +244,7 @@ def test_a_batch_kept_aside_is_not_logged_again_when_its_list_has_brought_it(
 ):
     other = opened()
     mark = disk.news("s1", None).mark
-    monkeypatch.setattr("optchat.storage.notes.LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr("optchat.log.session_notes.LOCK_WAIT_S", 0.05)
     entry = Entry(kind="user", text="kept aside", session="s1")
     with other._store.locked():
         disk.commit("s1", Batch([entry]), mark)
@@ -265,7 +265,7 @@ def test_a_batch_of_a_dead_process_is_logged_by_the_next_except_for_what_has_com
         Child(
             """
         from optchat.capture.store import Batch
-        import optchat.storage.notes as capture
+        import optchat.log.session_notes as capture
         capture.LOCK_WAIT_S = 0.05
         memory = Memory.open(Path(sys.argv[1]), Settings(), compact=False)
         store = memory.capture_store()
@@ -323,7 +323,7 @@ def test_a_full_disk_is_told_and_nothing_is_taken_for_kept(disk, monkeypatch):
     def full(*_):
         raise StoreError("cannot append: No space left on device")
 
-    monkeypatch.setattr("optchat.storage.files.append", full)
+    monkeypatch.setattr("optchat.log.files.append", full)
 
     with pytest.raises(StoreError):
         disk.begin(draft("t1"))

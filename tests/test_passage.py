@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from optchat.core.passage import CUT, passage
+from optchat.recall.passage import CUT, passage
 
 PATIENT = settings(deadline=None)
 PROSE = "The first thing was done. The second followed it!\nThen came a third.\n" * 20

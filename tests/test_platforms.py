@@ -25,7 +25,7 @@ with Memory.open(root) as memory:
         assert memory.record([Entry(kind="user", text=f"Grüße {turn}", session="s")]) == [turn]
     assert memory.settle(30)
     assert "Grüße 19" in memory.view()
-from optchat.storage.files import Lock
+from optchat.log.files import Lock
 one, other = Lock(root / "write.lock"), Lock(root / "write.lock")
 say(one.acquire(1), one.acquire(0.05), other.acquire(0.05))
 one.release()
@@ -34,7 +34,7 @@ other.release()
 """
 
 OWNER = """
-from optchat.storage.files import Lock
+from optchat.log.files import Lock
 lock = Lock(Path(sys.argv[1]) / "write.lock")
 assert lock.acquire(5)
 say("locked")
@@ -81,9 +81,9 @@ from pathlib import Path
 from optchat import Entry, Memory, cli
 home, text = Path(sys.argv[1]), sys.argv[2].encode("ascii").decode("unicode_escape")
 root = home / "optchat"
-from optchat.hermes import configuration
-configuration.save_config({"platforms_off": text}, home)
-assert configuration.read_config(home)["platforms_off"] == [text.strip()]
+from optchat.hermes import config_json
+config_json.save_config({"platforms_off": text}, home)
+assert config_json.read_config(home)["platforms_off"] == [text.strip()]
 with Memory.open(root) as memory:
     memory.record([Entry(kind="user", text=text * 60, session=text), Entry(kind="talk", text=text)])
     assert memory.settle(30)

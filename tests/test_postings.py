@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from optchat.core.records import Entry
-from optchat.core.words import terms
-from optchat.storage import postings
-from optchat.storage.database import Database
+from optchat.base.record import Entry
+from optchat.base.terms import terms
+from optchat.log import postings
+from optchat.log.sqlite import Database
 
 PATIENT = settings(
     deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]

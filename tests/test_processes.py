@@ -18,12 +18,12 @@ from children import children, unprivileged
 from effort import effort
 from soundness import assert_sound
 
+from optchat.base.errors import LockTimeoutError, StoreError
+from optchat.base.record import Entry
+from optchat.base.settings import Settings
 from optchat.capture.capture import Capture
-from optchat.core.errors import LockTimeoutError, StoreError
-from optchat.core.records import Entry
-from optchat.core.settings import Settings
+from optchat.log.store import Store
 from optchat.memory import Memory
-from optchat.storage.store import Store
 
 pytestmark = pytest.mark.timeout(effort(120, 3_600))
 
@@ -383,7 +383,7 @@ def test_a_lock_held_by_a_process_that_hangs_is_said_in_time_and_costs_nothing(o
 
 def test_what_was_kept_aside_is_logged_when_its_process_leaves(opened, root, monkeypatch):
     memory, other = opened(), opened()
-    monkeypatch.setattr("optchat.storage.notes.LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr("optchat.log.session_notes.LOCK_WAIT_S", 0.05)
     capture = Capture(memory.capture_store(), session="s1")
     with other._store.locked():
         capture.turn_started("ask 1")
@@ -728,7 +728,7 @@ def test_a_memory_cloned_while_it_is_in_use_goes_its_own_way(opened, root, tmp_p
 
 
 ENDS_AT_ONCE = """
-from optchat.compaction.calls import Model
+from optchat.compaction.model import Model
 root, turn = Path(sys.argv[1]), int(sys.argv[2])
 asked = threading.Event()
 

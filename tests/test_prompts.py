@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
+from optchat.base.record import KINDS
 from optchat.compaction.prompts import FRAMES, RETAIN_PROMPT, SYSTEM, request, ruler
-from optchat.core.records import KINDS
 
 
 def test_the_constant_part_is_short_and_speaks_of_every_kind():

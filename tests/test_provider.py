@@ -16,9 +16,9 @@ from typing import ClassVar
 
 import pytest
 
-from optchat.core.errors import AddressError, OptchatError, StoreError
-from optchat.hermes import dependencies, hooks, lists, memories, tools, wording
-from optchat.hermes.hooks import Troubles, empty, hook, silence
+from optchat.base.errors import AddressError, OptchatError, StoreError
+from optchat.hermes import dependencies, guard, lists, shared_memories, system_prompt, tools
+from optchat.hermes.guard import Troubles, empty, hook, silence
 from optchat.hermes.session import Session
 from optchat.recall.shown import Standing
 
@@ -469,7 +469,7 @@ def test_the_system_prompt_is_the_same_bytes_whatever_has_happened(begin):
         provider.system_prompt_block()
         == begin("s9", platform="telegram").system_prompt_block()
         == first
-        == wording.BLOCKS["hybrid"]
+        == system_prompt.BLOCKS["hybrid"]
     )
 
 
@@ -568,7 +568,7 @@ def test_a_memory_that_is_opened_only_by_a_turn_s_end_is_said_to_work(begin):
 
 def test_a_memory_that_hangs_holds_up_no_turn_and_no_exit(begin, monkeypatch):
     monkeypatch.setattr(
-        hooks, "_within", lambda seconds, *rest, within=hooks._within: within(seconds / 20, *rest)
+        guard, "_within", lambda seconds, *rest, within=guard._within: within(seconds / 20, *rest)
     )
     told = []
     provider = begin(warning_callback=told.append)
@@ -630,9 +630,9 @@ def test_how_it_comes_out_when_nobody_waits_any_more_is_told_all_the_same(caplog
 def test_a_hook_that_is_waited_for_keeps_the_context_and_the_errors_of_its_caller():
     which = contextvars.ContextVar("which")
     which.set("mine")
-    assert hooks._within(5, which.get, pytest.fail) == "mine"
+    assert guard._within(5, which.get, pytest.fail) == "mine"
     with pytest.raises(StoreError, match="full"):
-        hooks._within(5, lambda: (_ for _ in ()).throw(StoreError("full")), pytest.fail)
+        guard._within(5, lambda: (_ for _ in ()).throw(StoreError("full")), pytest.fail)
 
 
 def test_a_hook_works_also_while_the_interpreter_ends(monkeypatch):
@@ -640,7 +640,7 @@ def test_a_hook_works_also_while_the_interpreter_ends(monkeypatch):
         raise RuntimeError("can't create new thread at interpreter shutdown")
 
     monkeypatch.setattr(threading.Thread, "start", no_thread)
-    assert hooks._within(5, lambda: "done", pytest.fail) == "done"
+    assert guard._within(5, lambda: "done", pytest.fail) == "done"
 
 
 def test_a_trouble_is_over_when_every_hook_that_had_it_works(caplog):
@@ -730,7 +730,7 @@ def test_a_provider_dropped_without_a_word_gives_its_memory_back(provider_class,
     last.shutdown()
 
     assert all(memory.closed for memory in FakeMemory.opened)
-    assert memories._shared == {}
+    assert shared_memories._shared == {}
 
 
 def test_many_threads_borrow_and_give_back(provider_class, tmp_path):
@@ -748,7 +748,7 @@ def test_many_threads_borrow_and_give_back(provider_class, tmp_path):
         thread.join()
 
     assert all(memory.closed for memory in FakeMemory.opened)
-    assert memories._shared == {}
+    assert shared_memories._shared == {}
 
 
 def test_the_package_imported_under_two_names_writes_one_log(tmp_path):

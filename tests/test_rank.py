@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optchat.core.rank import LIFT, Candidate, Clue, rank, shortlist, singles_out, strength
+from optchat.recall.rank import LIFT, Candidate, Clue, rank, shortlist, singles_out, strength
 
 PATIENT = settings(deadline=None)
 CLUES = st.lists(

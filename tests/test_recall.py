@@ -10,14 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from optchat.core.errors import StoreError
-from optchat.core.records import Entry
-from optchat.core.render import HEAD as VIEW_HEAD
-from optchat.core.render import UNBUILT, one_line
-from optchat.core.settings import Settings
+from optchat.base.errors import StoreError
+from optchat.base.record import Entry
+from optchat.base.settings import Settings
 from optchat.memory import Memory
 from optchat.recall import shown
 from optchat.recall.shown import HOST_FRAME_CHARS, standing_in
+from optchat.tree.render import HEAD as VIEW_HEAD
+from optchat.tree.render import UNBUILT, one_line
 
 PATIENT = settings(
     deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]

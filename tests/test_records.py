@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from optchat.core import records
-from optchat.core.records import (
+from optchat.base import record
+from optchat.base.record import (
     BadLineError,
     Entry,
     Message,
@@ -49,7 +49,7 @@ def nodes(draw):
         level=level,
         index=index,
         text=draw(ANY | HALVES),
-        by=draw(st.sampled_from(records.BUILDERS)),
+        by=draw(st.sampled_from(record.BUILDERS)),
         date="2026-05-01T09:00:00+02:00",
     )
 
@@ -135,7 +135,7 @@ def test_the_size_is_that_of_what_is_written_whatever_was_said(kind, text):
 
     Failing there would make the caller say it again.
     """
-    assert records.message_size(kind, text) == len(
+    assert record.message_size(kind, text) == len(
         f"{model.clean(kind)}: {model.clean(text)}".encode()
     )
 

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from soundness import assert_sound
 
 from optchat import cli
+from optchat.base.errors import AddressError, StoreError
+from optchat.base.record import Entry, Message, decode_message, encode_message
+from optchat.base.settings import Settings
 from optchat.capture.capture import Capture
-from optchat.core.errors import AddressError, StoreError
-from optchat.core.records import Entry, Message, decode_message, encode_message
-from optchat.core.redaction import REDACTED, Traces, is_blank, redacted_line
-from optchat.core.settings import Settings
+from optchat.log.fulltext import Search
+from optchat.log.redacted import REDACTED, Traces, is_blank, redacted_line
 from optchat.memory import Memory
-from optchat.storage.search import Search
 
 SECRET = "the key is zzqqxxyy-Secret-4711, keep it"
 PART = b"zzqqxxyy"
@@ -434,8 +434,8 @@ def test_lines_that_were_being_made_from_the_words_are_not_written(opened, root)
         [Entry(kind="user", text=text, session="s") for text in ("one", SECRET, "three", "four")]
     )
     work = memory._growth._work
-    from optchat.core.cost import ALL
-    from optchat.core.records import Node
+    from optchat.base.cost import ALL
+    from optchat.base.record import Node
 
     jobs = work.take(100, 10_000, ALL)
     assert any(PART in job.source.encode() for job in jobs)
@@ -769,7 +769,7 @@ def test_the_command_answers_a_wrong_number_in_one_line(home, capsys, monkeypatc
 
 
 def test_an_index_that_cannot_be_cleaned_is_told_with_what_to_do(home, capsys, monkeypatch):
-    monkeypatch.setattr("optchat.storage.redaction.vacuum", lambda _database: False)
+    monkeypatch.setattr("optchat.log.redact.vacuum", lambda _database: False)
     status, out, _ = command(capsys, monkeypatch, "redact", "1", "--yes", "--home", home)
     assert status == 1
     assert "delete index.sqlite*" in out

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from optchat.core import render as render_module
-from optchat.core.records import clean
-from optchat.core.render import UNBUILT, many_lines, one_line, render
-from optchat.core.tree import Place, cover
-from optchat.core.view import Line
+from optchat.base.address import Place, cover
+from optchat.base.record import clean
+from optchat.tree import render as render_module
+from optchat.tree.render import UNBUILT, many_lines, one_line, render
+from optchat.tree.view import Line
 
 PATIENT = settings(deadline=None)
 """Other work shares the machine: how long an example takes is no property of the code."""

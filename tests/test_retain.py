@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optchat.compaction import retain as retain_module
-from optchat.compaction.calls import CallError, ModelDownError, Reply, RestError
-from optchat.compaction.retain import TURN_BYTES, Retain, read_answer, turn_text
-from optchat.core.records import Entry, Message
-from optchat.core.settings import RetainPreFilter
-from optchat.storage import turns
-from optchat.storage.store import Store
+from optchat.base.record import Entry, Message
+from optchat.base.settings import RetainPreFilter
+from optchat.compaction import turn_filter as retain_module
+from optchat.compaction.model import CallError, ModelDownError, Reply, RestError
+from optchat.compaction.turn_filter import TURN_BYTES, Retain, read_answer, turn_text
+from optchat.log import turns
+from optchat.log.store import Store
 
 YES, NO = (
     '{"retain": true, "reason": "A date was set."}',

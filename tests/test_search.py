@@ -7,15 +7,15 @@ from typing import ClassVar
 import pytest
 from soundness import assert_sound
 
-from optchat.core.errors import OptchatError
-from optchat.core.rank import singles_out
-from optchat.core.records import Entry, Message
+from optchat.base.errors import OptchatError
+from optchat.base.record import Entry, Message
+from optchat.log import postings
+from optchat.log.fulltext import Search
+from optchat.log.sqlite import Database
 from optchat.recall.focus import find
+from optchat.recall.rank import singles_out
 from optchat.recall.recall import POINTED
 from optchat.recall.search import hits
-from optchat.storage import postings
-from optchat.storage.database import Database
-from optchat.storage.search import Search
 
 
 def log(memory, *texts):

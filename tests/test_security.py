@@ -14,17 +14,17 @@ from hypothesis import settings as h_settings
 from hypothesis import strategies as st
 from soundness import assert_sound
 
-from optchat.compaction.sending import ready_to_send
-from optchat.core.errors import SettingsError, StoreError
-from optchat.core.focus import _HEAD as FOCUS_HEAD
-from optchat.core.focus import NOTE
-from optchat.core.records import Entry
-from optchat.core.render import HEAD, many_lines, one_line
-from optchat.core.settings import Settings
-from optchat.hermes import wording
-from optchat.hermes.configuration import read_config, save_config
+from optchat.base.errors import SettingsError, StoreError
+from optchat.base.record import Entry
+from optchat.base.settings import Settings
+from optchat.compaction.outbound import ready_to_send
+from optchat.hermes import system_prompt
+from optchat.hermes.config_json import read_config, save_config
+from optchat.recall.focus_lines import _HEAD as FOCUS_HEAD
+from optchat.recall.focus_lines import NOTE
 from optchat.recall.shown import HEAD as MORE_HEAD
 from optchat.recall.shown import Standing
+from optchat.tree.render import HEAD, many_lines, one_line
 
 
 def said(count, start=0):
@@ -404,7 +404,7 @@ def test_a_long_gap_after_a_bracket_costs_no_more_than_its_length(head, gap, sho
 
 
 def test_what_the_model_is_told_as_an_instruction_is_constant_and_says_that_the_rest_is_none():
-    for mode, block in wording.BLOCKS.items():
+    for mode, block in system_prompt.BLOCKS.items():
         assert "{" not in block, mode
         assert "instruction" in block
         assert "data" in block

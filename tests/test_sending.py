@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optchat.compaction.calls import CallError
+from optchat.compaction.model import CallError
+from optchat.compaction.outbound import SOURCE_CHARS, disarm, ready_to_send
 from optchat.compaction.plain import SIDE
-from optchat.compaction.sending import SOURCE_CHARS, disarm, ready_to_send
 
 BLOB = base64.b64encode(random.Random(7).randbytes(3_900_000)).decode()
 SECRET = "sk-proj-" + "a1B2c3D4" * 6

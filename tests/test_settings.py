@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from optchat.core.records import KINDS
-from optchat.core.settings import RetainPreFilter, Settings, read_settings
+from optchat.base.record import KINDS
+from optchat.base.settings import RetainPreFilter, Settings, read_settings
 
 PATIENT = settings(deadline=None)
 """Other work shares the machine: how long an example takes is no property of the code."""

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from optchat.base.errors import SettingsError
+from optchat.base.settings import Settings, read_settings
 from optchat.config_schema import FIELDS
-from optchat.core.errors import SettingsError
-from optchat.core.settings import Settings, read_settings
-from optchat.hermes import configuration, dependencies, setup, wording
+from optchat.hermes import config_json, dependencies, setup, system_prompt
 from optchat.hermes.model import named_model
 
 CHECKOUT = Path(__file__).resolve().parents[1]
@@ -114,7 +114,7 @@ def test_what_is_missing_is_named_with_the_command_that_installs_it(monkeypatch)
 def test_every_setting_is_a_field_with_the_same_default():
     assert {field.key for field in FIELDS} == set(Settings.model_fields)
     for field in FIELDS:
-        settings, warnings = read_settings({field.key: configuration.default(field)})
+        settings, warnings = read_settings({field.key: config_json.default(field)})
         assert warnings == []
         assert settings == Settings()
 
@@ -124,7 +124,7 @@ def test_every_setting_is_a_field_with_the_same_default():
 )
 def test_every_choice_is_a_value_the_settings_take(field):
     for value, meaning in field.choices:
-        configuration.check(field, value)
+        config_json.check(field, value)
         assert meaning
 
 
@@ -137,7 +137,7 @@ def test_answers_become_json_of_the_right_kind(tmp_path):
         "summarizer": " local ",
     }
 
-    configuration.save_config(answers, str(tmp_path))
+    config_json.save_config(answers, str(tmp_path))
 
     assert stored(tmp_path) == {
         "view_budget_chars": 24000,
@@ -149,13 +149,13 @@ def test_answers_become_json_of_the_right_kind(tmp_path):
 
 
 def test_answers_merge_into_what_a_user_wrote_by_hand(tmp_path):
-    file = configuration.config_file(tmp_path)
+    file = config_json.config_file(tmp_path)
     file.parent.mkdir()
     file.write_bytes(
         b'\xef\xbb\xbf{"note to self": "\xc3\xbc", "node_bytes": 300, "recall": "turn"}'
     )
 
-    configuration.save_config(
+    config_json.save_config(
         {"recall": "session", "view_budget_chars": 5000, "unheard_of": 1}, str(tmp_path)
     )
 
@@ -168,19 +168,19 @@ def test_answers_merge_into_what_a_user_wrote_by_hand(tmp_path):
 
 
 def test_a_default_is_not_written_where_nothing_stood(tmp_path):
-    configuration.save_config(
-        {field.key: configuration.default(field) for field in FIELDS}, str(tmp_path)
+    config_json.save_config(
+        {field.key: config_json.default(field) for field in FIELDS}, str(tmp_path)
     )
 
-    assert not configuration.config_file(tmp_path).exists()
+    assert not config_json.config_file(tmp_path).exists()
 
 
 def test_saving_what_is_there_leaves_every_byte(tmp_path):
-    file = configuration.config_file(tmp_path)
+    file = config_json.config_file(tmp_path)
     file.parent.mkdir()
     file.write_text('{ "recall":"turn" ,\n\n "node_bytes":300}')
 
-    configuration.save_config({"recall": "turn"}, str(tmp_path))
+    config_json.save_config({"recall": "turn"}, str(tmp_path))
 
     assert file.read_text() == '{ "recall":"turn" ,\n\n "node_bytes":300}'
 
@@ -196,19 +196,19 @@ def test_saving_what_is_there_leaves_every_byte(tmp_path):
 )
 def test_a_bad_value_is_refused_by_name_and_nothing_is_written(tmp_path, key, value):
     with pytest.raises(SettingsError, match=key):
-        configuration.save_config({"recall": "turn", key: value}, str(tmp_path))
+        config_json.save_config({"recall": "turn", key: value}, str(tmp_path))
 
-    assert not configuration.config_file(tmp_path).exists()
+    assert not config_json.config_file(tmp_path).exists()
 
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b"\xff\xfe", b""])
 def test_a_file_that_is_no_json_object_is_never_replaced(tmp_path, content):
-    file = configuration.config_file(tmp_path)
+    file = config_json.config_file(tmp_path)
     file.parent.mkdir()
     file.write_bytes(content)
 
     with pytest.raises(SettingsError, match=r"config\.json"):
-        configuration.save_config({"recall": "turn"}, str(tmp_path))
+        config_json.save_config({"recall": "turn"}, str(tmp_path))
 
     assert file.read_bytes() == content
 
@@ -230,7 +230,7 @@ def test_setup_keeps_what_is_answered_and_activates_last(monkeypatch, tmp_path, 
 def test_enter_on_every_question_writes_nothing(monkeypatch, tmp_path, saved):
     run(monkeypatch, tmp_path, "\n" * 20)
 
-    assert not configuration.config_file(tmp_path).exists()
+    assert not config_json.config_file(tmp_path).exists()
     assert saved[0]["memory"]["provider"] == "optchat"
 
 
@@ -239,11 +239,11 @@ def test_three_bad_answers_leave_the_value(monkeypatch, tmp_path, saved):
 
     assert text.count("cannot set view_budget_chars") == 3
     assert "Left as it is: 16000" in text
-    assert not configuration.config_file(tmp_path).exists()
+    assert not config_json.config_file(tmp_path).exists()
 
 
 def test_the_word_none_empties_a_list(monkeypatch, tmp_path, saved):
-    configuration.save_config({"platforms_off": ["cron"]}, str(tmp_path))
+    config_json.save_config({"platforms_off": ["cron"]}, str(tmp_path))
 
     run(monkeypatch, tmp_path, "\n\n\n\nnone\n")
 
@@ -292,7 +292,7 @@ def test_ctrl_c_activates_nothing(monkeypatch, tmp_path, saved):
     ],
 )
 def test_setup_says_who_writes_the_lines(monkeypatch, tmp_path, saved, summarizer, config, told):
-    configuration.save_config({"summarizer": summarizer}, str(tmp_path))
+    config_json.save_config({"summarizer": summarizer}, str(tmp_path))
 
     assert told in run(monkeypatch, tmp_path, "", config=config)
 
@@ -301,7 +301,7 @@ def test_setup_says_who_writes_the_lines(monkeypatch, tmp_path, saved, summarize
     ("limit", "told"), [(1_000, "at most 1,000 tokens a day"), (0, "without a limit for a day")]
 )
 def test_setup_says_how_much_a_model_may_cost_a_day(monkeypatch, tmp_path, saved, limit, told):
-    configuration.save_config({"compact_tokens_per_day": limit}, str(tmp_path))
+    config_json.save_config({"compact_tokens_per_day": limit}, str(tmp_path))
 
     assert told in run(
         monkeypatch, tmp_path, "", config={"auxiliary": {"optchat_compact": {"model": "tiny-1"}}}
@@ -327,7 +327,7 @@ def test_a_configuration_of_any_shape_names_no_model_where_it_names_none(config)
 
 @pytest.mark.parametrize("mode", ["hybrid", "context", "tools"])
 def test_the_system_prompt_is_short_and_says_data_not_orders(mode):
-    block = wording.BLOCKS[mode]
+    block = system_prompt.BLOCKS[mode]
 
     assert len(block) < 1800
     assert "instruction" in block

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optchat.core.render import UNBUILT, framed
-from optchat.core.spans import gaps, holds, runs, touches, union
-from optchat.core.tree import Place
-from optchat.core.view import Line, outside
+from optchat.base.address import Place
 from optchat.recall.shown import HOST_FRAME_CHARS, Noted, Shown, Standing, more_framed, standing_in
+from optchat.tree.render import UNBUILT, framed
+from optchat.tree.spans import gaps, holds, runs, touches, union
+from optchat.tree.view import Line, outside
 
 SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), max_size=12).map(
     lambda pairs: [(min(pair), max(pair)) for pair in pairs]

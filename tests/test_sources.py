@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from state_db import SUMMARY, StateDb
 
-from optchat.commands import sources
-from optchat.commands.sources import open_source
-from optchat.core.errors import SourceError
-from optchat.core.records import KINDS, clean
+from optchat.base.errors import SourceError
+from optchat.base.record import KINDS, clean
+from optchat.imports import sources
+from optchat.imports.sources import open_source
 
 
 def said(path):

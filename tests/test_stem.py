@@ -8,8 +8,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from optchat.core import stem as stem_module
-from optchat.core.stem import stem
+from optchat.base import stem as stem_module
+from optchat.base.stem import stem
 
 PIECES = (
     "a",

@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from soundness import assert_sound
 
-from optchat.core.errors import LockTimeoutError, OptchatError, StoreError
-from optchat.core.records import Entry, Message, Node, clean, encode_message
-from optchat.core.tree import Place
-from optchat.storage import files, reads, store, upkeep
-from optchat.storage.database import DamagedError
-from optchat.storage.index import Index
-from optchat.storage.store import Store
+from optchat.base.address import Place
+from optchat.base.errors import LockTimeoutError, OptchatError, StoreError
+from optchat.base.record import Entry, Message, Node, clean, encode_message
+from optchat.log import files, reads, recovery, store
+from optchat.log.index import Index
+from optchat.log.sqlite import DamagedError
+from optchat.log.store import Store
 
 
 def said(count, start=0, **fields):
@@ -581,7 +581,7 @@ def test_an_entry_that_cannot_have_the_lock_is_refused_in_time_and_written_nowhe
 def test_a_memory_opens_though_the_lock_is_stuck_and_works_once_it_is_free(
     opened, root, monkeypatch
 ):
-    monkeypatch.setattr(upkeep, "LOCK_WAIT_S", 0.2)
+    monkeypatch.setattr(recovery, "LOCK_WAIT_S", 0.2)
     first = opened()
     first.record(said(3))
     with only_day(root).open("ab") as file:

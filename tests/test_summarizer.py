@@ -14,11 +14,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from optchat.compaction.calls import CallError, ModelDownError, Reply, RestError
+from optchat.base.address import Place
 from optchat.compaction.job import Job
+from optchat.compaction.model import CallError, ModelDownError, Reply, RestError
 from optchat.compaction.prompts import NO_LINE, SYSTEM
 from optchat.compaction.summarizer import MOST_TRIES, write_line
-from optchat.core.tree import Place
 
 TEXT = (
     "We decided to use SQLite for the index, because Postgres needs a server of its own. The "

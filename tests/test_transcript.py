@@ -14,15 +14,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from lives import differences, live
 
-from optchat.core import unnamed
-from optchat.core.alignment import align
-from optchat.core.drafts import Draft, Unit, assign
-from optchat.core.hostlist import Item, key_of, read_message
-from optchat.core.hosttext import canon
-from optchat.core.known import Fork, Known
-from optchat.core.pairing import Expected
-from optchat.core.records import Message
-from optchat.core.transcript import Turn, reconcile
+from optchat.base.canon import canon, key_of
+from optchat.base.record import Message
+from optchat.capture import match_by_text
+from optchat.capture.alignment import align
+from optchat.capture.host_messages import Item, read_message
+from optchat.capture.open_turns import Draft, Unit, assign
+from optchat.capture.pairing import Expected
+from optchat.capture.reconcile import Turn, reconcile
+from optchat.capture.session_records import Fork, Known
 
 SEEDS = st.integers(0, 2**32)
 
@@ -429,8 +429,8 @@ def test_alike_texts_with_ids_are_told_apart_though_turns_break():
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(seed=SEEDS, again=st.sampled_from([(1, 0), (4, 1), (12, 3)]))
 def test_comparing_only_the_end_of_a_list_changes_nothing(seed, again):
-    kept, unnamed._AGAIN = unnamed._AGAIN, again
+    kept, match_by_text._AGAIN = match_by_text._AGAIN, again
     try:
         assert lived("A", seed, faults=True, events=25) == []
     finally:
-        unnamed._AGAIN = kept
+        match_by_text._AGAIN = kept

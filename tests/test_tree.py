@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from optchat.core.errors import AddressError
-from optchat.core.tree import Place, cover, parse_address, place_at
+from optchat.base.address import Place, cover, parse_address, place_at
+from optchat.base.errors import AddressError
 
 PATIENT = settings(deadline=None)
 """Other work shares the machine: how long an example takes is no property of the code."""

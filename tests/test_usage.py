@@ -16,11 +16,11 @@ from freezegun import freeze_time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optchat.compaction import sums
-from optchat.compaction.calls import CallError, ModelDownError, Reply, Said
+from optchat.base.errors import StoreError
+from optchat.compaction import usage_sums
+from optchat.compaction.model import CallError, ModelDownError, Reply, Said
 from optchat.compaction.usage import NAME, Usage
-from optchat.core.errors import StoreError
-from optchat.storage import files, reads
+from optchat.log import files, reads
 
 ASKED = [Said("system", "Be brief."), Said("user", "é" * 10)]
 """29 bytes."""
@@ -122,7 +122,7 @@ def test_what_the_endpoint_does_not_tell_is_estimated_from_bytes_and_says_so(usa
         (Reply("x" * 9, -4, True), (8, 0, 3, True)),
         (Reply("x" * 9, 11, 7, 5000), (11, 11, 7, False)),
         (Reply("\ud83d", 11, None), (11, 0, 1, True)),
-        (Reply("x", 10**30, 7), (sums.MOST, 0, 7, False)),
+        (Reply("x", 10**30, 7), (usage_sums.MOST, 0, 7, False)),
     ],
 )
 def test_numbers_that_cannot_be_are_not_believed(usage, tmp_path, reply, tokens):
@@ -304,7 +304,7 @@ def test_the_sums_are_those_of_a_literal_model_wherever_it_is_restarted(
             assert facts["paused"] == literal.paused
             assert usage._now[1].total.lines == literal.sum("lines")
             assert usage._now[1].total.ms == literal.sum("ms")
-            if len(set(last_days) | {today}) <= sums.DAYS_KEPT + 1:
+            if len(set(last_days) | {today}) <= usage_sums.DAYS_KEPT + 1:
                 assert facts["calls_today"] == literal.sum("calls", today)
                 assert usage.spent_today() == literal.sum("tokens_in", today) + literal.sum(
                     "tokens_out", today
@@ -661,7 +661,7 @@ def test_a_reader_does_not_wait_for_a_disk_that_hangs(usage, tmp_path, monkeypat
 def test_a_forked_child_can_note_though_a_thread_of_its_parent_was_writing(usage, tmp_path, clock):
     call(usage)
     with usage._mutex:
-        usage._pending.append(sums.Event("2026-05-01", "line", calls=1))
+        usage._pending.append(usage_sums.Event("2026-05-01", "line", calls=1))
         usage.after_fork()  # as the child calls it, with the mutex held for ever
         call(usage)
     assert usage.facts()["calls"] == facts_of(tmp_path, clock)["calls"] == 2
@@ -723,7 +723,7 @@ def test_lines_that_take_several_calls_take_as_much_longer(usage):
 
 def test_a_failure_is_told_until_the_model_has_answered_for_a_while(usage, tmp_path, clock):
     failed(usage, CallError("timed out"))
-    for number in range(sums.FORGIVEN_AFTER):
+    for number in range(usage_sums.FORGIVEN_AFTER):
         assert facts_of(tmp_path, clock)["last_error"], number
         call(usage)
     assert facts_of(tmp_path, clock)["last_error"] == ""
@@ -736,13 +736,13 @@ def test_a_hundred_thousand_lines_are_read_at_the_cost_of_one(tmp_path, clock, m
     few, many = tmp_path / "few", tmp_path / "many"
     few.mkdir()
     many.mkdir()
-    state, lines = sums.State(), []
+    state, lines = usage_sums.State(), []
     for number in range(100_000):
-        event = sums.Event(
+        event = usage_sums.Event(
             "2026-05-01T09:00:00+00:00", "line", "small", (0, number), 1, 1000, 500, 50, ms=1500
         )
         state = state.after(event)
-        lines.append(sums.encode(event, state))
+        lines.append(usage_sums.encode(event, state))
     (few / NAME).write_bytes(b"".join(lines[:100]))
     (many / NAME).write_bytes(b"".join(lines))
     assert (many / NAME).stat().st_size > 20_000_000

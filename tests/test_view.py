@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optchat.core import view as view_module
-from optchat.core.tree import Place
-from optchat.core.view import (
+from optchat.base.address import Place
+from optchat.tree import view as view_module
+from optchat.tree.view import (
     Line,
     Marks,
     View,

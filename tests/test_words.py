@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optchat.core.words import ASKED_CHARS, ASKED_TERMS, TEXT_CHARS, asked, counted, rarity, terms
+from optchat.base.terms import ASKED_CHARS, ASKED_TERMS, TEXT_CHARS, asked, counted, rarity, terms
 
 PATIENT = settings(deadline=None)
 ANY = st.text(max_size=200)

@@ -6,8 +6,8 @@ wrong.
 
 import pytest
 
-from optchat.core.errors import AddressError
-from optchat.core.records import Entry
+from optchat.base.errors import AddressError
+from optchat.base.record import Entry
 
 
 def said(count, start=0):

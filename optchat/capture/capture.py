@@ -4,7 +4,7 @@ It sees to it that every real message is logged once, in order.
 
 One for each agent. Holds no message that is not on disk or in the host's list; what is already
 logged is asked of the log at every call, because another instance or process may have written it.
-Decides nothing about lists: ``core/transcript.py`` does.
+Decides nothing about lists: ``capture/reconcile.py`` does.
 """
 
 from __future__ import annotations
@@ -15,23 +15,24 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
-from ..core.drafts import Draft, seconds
-from ..core.errors import OptchatError, StoreError
-from ..core.hostlist import STEER, read_message
-from ..core.hosttext import canon, told
-from ..core.known import UNDO_NOTE, Known
-from ..core.reader import Reader
-from ..core.records import clean
-from ..core.transcript import EARLY, Addition, Footing, Plan, Turn, reconcile, unshown
-from .begun import Begun, Early, hosts_own, is_its, placed, turns_of
+from ..base.canon import canon
+from ..base.errors import OptchatError, StoreError
+from ..base.record import clean
+from .begun_turns import Begun, Early, hosts_own, is_its, placed, turns_of
+from .host_messages import STEER, read_message
+from .host_text import told
+from .list_reader import Reader
+from .open_turns import Draft, seconds
 from .origin import candidates, find_origin
+from .reconcile import EARLY, Addition, Footing, Plan, Turn, reconcile, unshown
+from .session_records import UNDO_NOTE, Known
 from .store import Batch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..core.hostlist import Item
-    from ..core.records import Entry
+    from ..base.record import Entry
+    from .host_messages import Item
     from .origin import Origin
     from .store import CaptureStore
 

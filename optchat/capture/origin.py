@@ -14,16 +14,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from ..core.hosttext import alike, canon, has_mask
-from ..core.known import Fork, Known
-from ..core.transcript import Plan, Turn, reconcile
+from ..base.canon import canon, has_mask
+from .host_text import alike
+from .reconcile import Plan, Turn, reconcile
+from .session_records import Fork, Known
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ..core.drafts import Draft
-    from ..core.hostlist import Item
-    from ..core.records import Message
+    from ..base.record import Message
+    from .host_messages import Item
+    from .open_turns import Draft
     from .store import CaptureStore, News
 
 TRIED_MOST: Final = 8

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from ..core.drafts import Draft
-    from ..core.known import Fork
-    from ..core.records import Entry, Message
-    from ..core.transcript import Bind
+    from ..base.record import Entry, Message
+    from .open_turns import Draft
+    from .reconcile import Bind
+    from .session_records import Fork
 
 
 @dataclass(slots=True)

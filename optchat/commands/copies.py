@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from ..core.errors import AddressError
+from ..base.errors import AddressError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -18,12 +18,12 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..core.errors import StoreError
-from ..core.settings import Settings
+from ..base.errors import StoreError
+from ..base.settings import Settings
+from ..imports.sources import JsonLines
 from ..memory import Memory
+from .output import bytes_text
 from .progress import Bars
-from .show import bytes_text
-from .sources import JsonLines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

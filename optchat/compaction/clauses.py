@@ -14,8 +14,8 @@ import re
 from bisect import bisect_left
 from typing import Any, Final
 
-from ..core.records import clean
-from ..core.secrets import mask
+from ..base.record import clean
+from ..base.secrets import mask
 from .items import Item, Segment, Words
 from .lexicon import (
     CUE,

@@ -13,21 +13,21 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ..core.errors import StoreError
-from ..core.hidden import NOTHING
-from ..core.tree import Place
-from ..core.view import Line, Marks, View
-from ..storage import viewfile
-from ..storage.index import Index
-from ..storage.lines import Lines
-from .calls import CallError
+from ..base.address import Place
+from ..base.errors import StoreError
+from ..log.hidden import NOTHING
+from ..log.index import Index
+from ..tree import saved_view
+from ..tree.lines import Lines
+from ..tree.view import Line, Marks, View
+from .model import CallError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from ..core.hidden import Hidden
-    from ..storage.store import Store
+    from ..log.hidden import Hidden
+    from ..log.store import Store
 
 HIGH_BYTES: Final = 32_768
 LOW_BYTES: Final = 16_384
@@ -130,7 +130,7 @@ class Context:
         self._rewritten = rewritten
         self._sent.clear()
         if self._view is None:
-            saved = viewfile.load(self._path)
+            saved = saved_view.load(self._path)
             self._generation = saved.generation if saved else 0
             places = saved.lines if saved else ()
         else:
@@ -170,11 +170,11 @@ class Context:
 
     def _save(self, view: View) -> None:
         self._generation += 1
-        saved = viewfile.SavedView(
+        saved = saved_view.SavedView(
             tuple(line.place for line in view.lines), HIGH_BYTES, self._generation
         )
         try:
-            viewfile.save(self._path, saved)
+            saved_view.save(self._path, saved)
             self._trouble = ""
         # it is made again after a restart; only a cache that holds the old one is then worth
         # nothing

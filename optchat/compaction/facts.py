@@ -14,7 +14,7 @@ import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from ..core.words import folded
+from ..base.terms import folded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

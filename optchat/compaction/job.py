@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..core.records import Node
+from ..base.record import Node
 
 if TYPE_CHECKING:
-    from ..core.tree import Place
+    from ..base.address import Place
 
 
 class Job(NamedTuple):

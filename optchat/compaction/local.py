@@ -15,15 +15,15 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from ..core.records import KINDS, clean
-from ..core.secrets import mask
+from ..base.record import KINDS, clean
+from ..base.secrets import mask
 from .choice import Choice, Taken
 from .clauses import read
 from .items import GAP
 from .plain import clip, plain
 
 if TYPE_CHECKING:
-    from ..core.records import Node
+    from ..base.record import Node
     from .job import Job
 
 _UNTAGGED: Final = "note"

@@ -13,8 +13,8 @@ import re
 from typing import Final
 from unicodedata import combining
 
-from ..core.records import KINDS, clean
-from ..core.secrets import mask
+from ..base.record import KINDS, clean
+from ..base.secrets import mask
 
 SIDE: Final = 65_536
 """Characters looked at from each end of a huge text."""

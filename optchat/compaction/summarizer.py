@@ -10,21 +10,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ..core.render import one_line
-from .accept import MOST_OVER, Ground, fault, tagged
-from .calls import Said
+from ..tree.render import one_line
 from .local import tag_of
+from .model import Said
+from .outbound import disarm, ready_to_send
 from .plain import clip
 from .prompts import AGAIN, NO_LINE, SYSTEM, request
 from .reply import line_in
-from .sending import disarm, ready_to_send
+from .validate import MOST_OVER, Ground, fault, tagged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .accept import Fault
-    from .calls import Reply
     from .job import Job
+    from .model import Reply
+    from .validate import Fault
 
 MOST_TRIES: Final = 5
 """Answers in one conversation. Models that did not keep to the length by then never did."""

@@ -14,20 +14,20 @@ import logging
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
-from ..core.errors import StoreError
-from ..core.records import clean
-from ..core.secrets import mask
-from ..storage import files, reads
-from .calls import ModelDownError, as_it_is
+from ..base.errors import StoreError
+from ..base.record import clean
+from ..base.secrets import mask
+from ..log import files, reads
+from .model import ModelDownError, as_it_is
 from .plain import clip, tidy
-from .sums import MOST, Event, State, decode, encode
+from .usage_sums import MOST, Event, State, decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from datetime import datetime
     from pathlib import Path
 
-    from .calls import Reply, Said
+    from .model import Reply, Said
 
 NAME: Final = "usage.jsonl"
 BYTES_PER_TOKEN: Final = 4

@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..core.cost import CHEAP, Cost
-from ..core.hidden import NOTHING, Hidden
-from ..core.tree import Place
-from ..storage.loader import LOST_TEXT
-from ..storage.rows import Ready
+from ..base.address import Place
+from ..base.cost import CHEAP, Cost
+from ..log.hidden import NOTHING, Hidden
+from ..log.loader import LOST_TEXT
+from ..log.rows import Ready
 from .job import Job
-from .lanes import Waiting
+from .model_calls import Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
-    from ..core.records import Message, Node
-    from ..storage.search import Search
-    from ..storage.store import Store
+    from ..base.record import Message, Node
+    from ..log.fulltext import Search
+    from ..log.store import Store
     from .context import Context
 
 MESSAGES_AT_ONCE: Final = 1_000

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agent.memory_provider import MemoryProvider
 
-from . import configuration, dependencies, lists, tools
-from .hooks import Troubles, empty, hook, silence
+from . import config_json, dependencies, lists, tools
+from .guard import Troubles, empty, hook, silence
 from .session import Session
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc]
     @property
     def name(self) -> str:
         """What the host's configuration calls us."""
-        return configuration.DIRECTORY
+        return config_json.DIRECTORY
 
     # -- before a session: asked of instances that never see one
 
@@ -86,14 +86,14 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc]
 
     def get_config_schema(self) -> list[dict[str, Any]]:
         """The questions of setup."""
-        return configuration.schema()
+        return config_json.schema()
 
     def save_config(self, values: dict[str, Any], hermes_home: str) -> None:
         """Merge answers into the settings of a profile.
 
         What is raised is shown by the host: a value that cannot be used.
         """
-        configuration.save_config(values, hermes_home)
+        config_json.save_config(values, hermes_home)
 
     def post_setup(self, hermes_home: str, config: dict[str, Any]) -> None:
         """The whole of ``hermes memory setup optchat``; the host does nothing after it."""
@@ -144,7 +144,7 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc]
     @hook(empty)
     def system_prompt_block(self) -> str:
         """How to read the memory: the same bytes for every session of a mode."""
-        from .wording import BLOCKS
+        from .system_prompt import BLOCKS
 
         session = self._session
         return "" if session is None or session.off else BLOCKS[session.settings.memory_mode]
@@ -361,7 +361,7 @@ def _words(content: object) -> str:
     """
     if isinstance(content, str):
         return content
-    from ..core.hostlist import text_of
+    from ..capture.host_messages import text_of
 
     return text_of(content)
 

@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from ..core.errors import OptchatError
-from . import configuration, memories, state_db
+from ..base.errors import OptchatError
+from . import config_json, shared_memories, state_db
 
 if TYPE_CHECKING:
+    from ..base.settings import Settings
     from ..capture.capture import Capture
-    from ..core.settings import Settings
     from ..memory import Memory
 
 READ_ONLY: Final = frozenset({"cron", "subagent", "flush"})
@@ -44,7 +44,7 @@ class Session:
         self.id = f"unnamed-{uuid4().hex[:12]}"
         self.id = self.named(session_id)
         self.home = Path(home)
-        self.root = configuration.memory_root(home)
+        self.root = config_json.memory_root(home)
         self.platform = str(options.get("platform") or "")
         self.author = str(options.get("user_name") or options.get("user_id") or "")
         self.settings: Settings = load_settings(self.root)[0]
@@ -52,7 +52,7 @@ class Session:
         # Host 0.19 calls every context primary, so that the platform must be asked as well.
         context = str(options.get("agent_context") or "primary")
         self.writes = not self.off and READ_ONLY.isdisjoint((context, self.platform))
-        self._loan: memories.Loan | None = None
+        self._loan: shared_memories.Loan | None = None
         self._capture: Capture | None = None
         self._seen_to = self._compressed_to = 0
         self._closed = False
@@ -63,7 +63,7 @@ class Session:
 
         Half a character in its name would fail every question.
         """
-        from ..core.records import clean
+        from ..base.record import clean
 
         return (clean(session_id) if isinstance(session_id, str) else "") or self.id
 
@@ -88,7 +88,7 @@ class Session:
             if self._closed:
                 raise OptchatError("the memory was closed: this session has been shut down")
             if self._loan is None:
-                self._loan = memories.borrow(self.root, self, compact=self.writes)
+                self._loan = shared_memories.borrow(self.root, self, compact=self.writes)
             return self._loan.memory
 
     def capture(self) -> Capture:

@@ -3,7 +3,7 @@
 Install, ask, say who writes the lines, activate.
 
 Holds the order of these steps and their words. Does not decide what a value may be
-(``configuration.py``) or how packages get in (``dependencies.py``). Called by the host through the
+(``config_json.py``) or how packages get in (``dependencies.py``). Called by the host through the
 provider, on the console, once for each setup.
 """
 
@@ -13,9 +13,9 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from ..base.errors import OptchatError
 from ..config_schema import FIELDS, Field
-from ..core.errors import OptchatError
-from . import configuration, dependencies
+from . import config_json, dependencies
 from .model import TASK, main_model, named_model
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def run(hermes_home: str, config: dict[str, Any], say: Callable[[str], None] = p
         return
     say("\n" + _who_writes(hermes_home, config))
     _activate(config)
-    say(f"\n  Memory provider: {configuration.DIRECTORY} (saved to config.yaml)")
+    say(f"\n  Memory provider: {config_json.DIRECTORY} (saved to config.yaml)")
     say("  Start a new session to use it. State of the memory: hermes memory status\n")
 
 
@@ -76,16 +76,16 @@ def _ask_all(hermes_home: str, say: Callable[[str], None]) -> None:
 
     A break-off loses only what was not reached.
     """
-    stored = configuration.read_config(hermes_home)
+    stored = config_json.read_config(hermes_home)
     say(
-        f"  Settings, kept in {configuration.config_file(hermes_home)}. Enter keeps the "
+        f"  Settings, kept in {config_json.config_file(hermes_home)}. Enter keeps the "
         "value in brackets.\n"
     )
     for field in FIELDS:
         if field.asked:
-            answer = _ask(field, stored.get(field.key, configuration.default(field)), say)
+            answer = _ask(field, stored.get(field.key, config_json.default(field)), say)
             if answer is not None:
-                configuration.save_config({field.key: answer}, hermes_home)
+                config_json.save_config({field.key: answer}, hermes_home)
 
 
 def _ask(field: Field, current: Any, say: Callable[[str], None]) -> Any:
@@ -97,7 +97,7 @@ def _ask(field: Field, current: Any, say: Callable[[str], None]) -> Any:
         say(f"    {value}: {meaning}")
     for _ in range(_TRIES):
         sys.stdout.write(
-            f"  {field.label}: {field.description} [{configuration.as_text(current) or 'none'}]: "
+            f"  {field.label}: {field.description} [{config_json.as_text(current) or 'none'}]: "
         )
         sys.stdout.flush()
         line = sys.stdin.readline()
@@ -106,23 +106,23 @@ def _ask(field: Field, current: Any, say: Callable[[str], None]) -> Any:
         text = line.strip()
         if not text:
             return None
-        value = configuration.native(
+        value = config_json.native(
             field, "" if text.lower() == "none" and field.kind == "json" else text
         )
         try:
-            configuration.check(field, value)
+            config_json.check(field, value)
         except OptchatError as error:
             say(f"    {error}")
         else:
             return value
-    say(f"    Left as it is: {configuration.as_text(current) or 'none'}")
+    say(f"    Left as it is: {config_json.as_text(current) or 'none'}")
     return None
 
 
 def _who_writes(hermes_home: str, config: dict[str, Any]) -> str:
     """What is in force for the lines of the view, and what the user may want to do about it."""
     try:
-        stored = configuration.read_config(hermes_home)
+        stored = config_json.read_config(hermes_home)
     except OptchatError:
         stored = {}  # the settings cannot be read, which has been said; the defaults are in force
     chosen, model = stored.get("summarizer", "auto"), named_model(config)
@@ -164,7 +164,7 @@ def _activate(config: dict[str, Any]) -> None:
     memory = config.get("memory")
     if not isinstance(memory, dict):
         memory = config["memory"] = {}
-    memory["provider"] = configuration.DIRECTORY
+    memory["provider"] = config_json.DIRECTORY
     save_config(config)
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import OptchatError
-from . import configuration, dependencies
+from ..base.errors import OptchatError
+from . import config_json, dependencies
 from .model import TASK, host_config, named_model
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def rows(hermes_home: str | Path) -> dict[str, str]:
 
     A fault is a row as well, so that asking for the status never fails.
     """
-    root = configuration.memory_root(hermes_home)
+    root = config_json.memory_root(hermes_home)
     shown = {"directory": str(root)}
     if lacking := dependencies.advice(dependencies.missing()):
         return {**shown, "not available": lacking}
@@ -31,7 +31,7 @@ def rows(hermes_home: str | Path) -> dict[str, str]:
             "messages": "0 (nothing has been said yet)",
             "model named for lines": _model(),
         }
-    from .memories import open_memory
+    from .shared_memories import open_memory
 
     try:
         with open_memory(root, compact=False) as memory:
@@ -41,7 +41,7 @@ def rows(hermes_home: str | Path) -> dict[str, str]:
 
 
 def _rows(status: dict[str, Any]) -> dict[str, str]:
-    from ..commands.show import count, model_rows, remedy
+    from ..commands.output import count, model_rows, remedy
 
     backlog = count(status.get("lines_ready", 0), "line")
     if behind := status.get("full_text_behind"):

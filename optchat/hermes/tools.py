@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final
 
-from ..core.errors import OptchatError
+from ..base.errors import OptchatError
 
 if TYPE_CHECKING:
     from ..memory import Memory

@@ -15,39 +15,40 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 import orjson
 
-from ..capture.disk import DiskStore
-from ..compaction import sums, usage
-from ..core.cost import Costs
-from ..core.errors import AddressError, OptchatError, StoreError
-from ..core.records import clean
-from ..core.settings import Settings, read_settings
-from ..core.spans import gaps
-from ..core.tree import parse_address
+from ..base.address import parse_address
+from ..base.cost import Costs
+from ..base.errors import AddressError, OptchatError, StoreError
+from ..base.record import clean
+from ..base.settings import Settings, read_settings
+from ..capture.disk_store import DiskStore
+from ..compaction import usage, usage_sums
+from ..log import forks, reads
+from ..log.fulltext import Search
+from ..log.recovery import LOCK_WAIT_S
+from ..log.session_notes import NoteLog
+from ..log.store import Store
 from ..recall import zoom
 from ..recall.excerpt import excerpt
-from ..recall.live import LiveView
 from ..recall.recall import Recall
 from ..recall.search import hits
 from ..recall.shown import Shown, ShownNotes, standing_in
-from ..storage import check, forks, reads
-from ..storage.hiding import HiddenNotes
-from ..storage.notes import NoteLog
-from ..storage.search import Search
-from ..storage.store import Store
-from ..storage.upkeep import LOCK_WAIT_S
+from ..tree.live_view import LiveView
+from ..tree.spans import gaps
+from . import check
+from .builder import Growth, costs_built
 from .copies import Copies
-from .growth import Growth, costs_built
+from .hiding import HiddenNotes
 from .mark import LogMark
-from .redaction import redact
+from .redact import redact
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from os import PathLike
 
-    from ..compaction.calls import Model
-    from ..compaction.compactor import Compactor
-    from ..core.hits import Hit
-    from ..core.records import Entry, Message
+    from ..base.record import Entry, Message
+    from ..compaction.model import Model
+    from ..compaction.scheduler import Compactor
+    from ..recall.hits import Hit
     from ..recall.shown import Standing
 
 FOLLOW_WAIT_S: Final = 0.05
@@ -350,7 +351,7 @@ class Memory:
 
     def check(self, progress: Callable[[str, int, int], None] | None = None) -> dict[str, Any]:
         """Read everything and report what is damaged or does not agree; changes nothing."""
-        calls = (self.root / usage.NAME, sums.decode)
+        calls = (self.root / usage.NAME, usage_sums.decode)
         views, notes = self._view_files, self._notes
         report = check.check(self._store, self._search, views, progress, notes=notes, usage=calls)
         return report | {"copies": self.copies.facts(report["copies"])}

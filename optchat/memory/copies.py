@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from ..core.copies import Piece, is_same
-from ..core.errors import AddressError
-from ..core.hidden import NOTHING, Hidden
-from ..core.prints import words_of
-from ..storage import files
-from ..storage.hiding import Dropping, add_lines, find_copies, saying_none, saying_words
+from ..base.errors import AddressError
+from ..capture.copies import is_same
+from ..capture.prints import words_of
+from ..log import files
+from ..log.hidden import NOTHING, Hidden, Piece
+from .hiding import Dropping, add_lines, find_copies, saying_none, saying_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
     from pathlib import Path
 
-    from ..core.copies import Stretch
-    from ..storage.hiding import HiddenNotes
-    from ..storage.store import Store
+    from ..capture.copies import Stretch
+    from ..log.store import Store
+    from .hiding import HiddenNotes
 
     Progress = Callable[[str, int, int], None]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 if TYPE_CHECKING:
-    from ..storage.store import Store
+    from ..log.store import Store
 
 
 class LogMark:

@@ -7,24 +7,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..compaction.author import Author
 from ..compaction.context import Context
-from ..compaction.lanes import Lanes
 from ..compaction.local import local_node
-from ..compaction.retain import Retain
-from ..compaction.sending import ready_to_send
-from ..core.render import one_line
+from ..compaction.model_calls import Lanes
+from ..compaction.outbound import ready_to_send
+from ..compaction.turn_filter import Retain
+from ..compaction.write_line import Author
+from ..tree.render import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from ..compaction.calls import Model
+    from ..base.settings import Settings
+    from ..compaction.model import Model
     from ..compaction.usage import Usage
     from ..compaction.work import StoreWork
-    from ..core.hidden import Hidden
-    from ..core.settings import Settings
-    from ..storage.store import Store
+    from ..log.hidden import Hidden
+    from ..log.store import Store
 
 
 def context_of(store: Store, root: Path, model: Model, hidden: Callable[[], Hidden]) -> Context:

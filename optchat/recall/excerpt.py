@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core.render import arrange, shown_lines
-from ..storage.lines import Lines, leaf_lines
+from ..tree.lines import Lines, leaf_lines
+from ..tree.render import arrange, shown_lines
 
 if TYPE_CHECKING:
-    from ..storage.store import Store
+    from ..log.store import Store
 
 
 def excerpt(store: Store, first: int, end: int, max_chars: int, session: str = "") -> str:

@@ -12,19 +12,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from ..core import words
-from ..core.focus import FocusLine
-from ..core.passage import passage
-from ..core.rank import Candidate, Clue, rank, shortlist, strength
-from ..core.render import one_line
-from ..storage.search import Found
+from ..base import terms
+from ..log.fulltext import Found
+from ..tree.render import one_line
+from .focus_lines import FocusLine
+from .passage import passage
+from .rank import Candidate, Clue, rank, shortlist, strength
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from ..core.records import Message
-    from ..storage.search import Search
-    from ..storage.store import Store
+    from ..base.record import Message
+    from ..log.fulltext import Search
+    from ..log.store import Store
 
 READ: Final = 150
 """Messages read for one question, at most."""
@@ -92,14 +92,14 @@ def ask(search: Search, query: str, *, functions: bool = False) -> Question:
 
     With ``functions``, words such as *what* and *is* where it holds no others.
     """
-    asked = words.asked(query)
+    asked = terms.asked(query)
     if functions and not asked:
-        asked = words.asked(query, functions=True)
+        asked = terms.asked(query, functions=True)
     found = search.look_up(asked) if asked else Found()
     return Question(
         found,
         {
-            term: asked[term] * words.rarity(posting.count, found.total)
+            term: asked[term] * terms.rarity(posting.count, found.total)
             for term, posting in found.postings.items()
         },
     )

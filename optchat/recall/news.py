@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..core.render import arrange, shown_lines, weigh
-from ..core.spans import holds
-from ..core.view import tile
-from ..storage.lines import Lines, leaf_lines, with_said
+from ..tree.lines import Lines, leaf_lines, with_said
+from ..tree.render import arrange, shown_lines, weigh
+from ..tree.spans import holds
+from ..tree.view import tile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ..core.spans import Span
-    from ..core.tree import Place
-    from ..core.view import Line
-    from ..storage.store import Store
+    from ..base.address import Place
+    from ..log.store import Store
+    from ..tree.spans import Span
+    from ..tree.view import Line
 
 _LEAVES_MAX: Final = 512
 """A longer stretch is shown in lines that are coarse from the start.

@@ -11,26 +11,26 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from ..core.errors import OptchatError
-from ..core.focus import FRAME_CHARS, FocusLine, fitting, focus_framed, weave
-from ..core.host_phrases import HOST_FRAME_CHARS
-from ..core.rank import singles_out
-from ..core.render import arrange, framed, shown_lines
-from ..core.spans import gaps, runs, union
-from ..core.view import outside, tile
-from ..storage.lines import Lines
+from ..base.errors import OptchatError
+from ..base.host_phrases import HOST_FRAME_CHARS
+from ..tree.lines import Lines
+from ..tree.render import arrange, framed, shown_lines
+from ..tree.spans import gaps, runs, union
+from ..tree.view import outside, tile
 from .focus import Matches, find, line_of
+from .focus_lines import FRAME_CHARS, FocusLine, fitting, focus_framed, weave
 from .news import news
+from .rank import singles_out
 from .shown import FRAME_CHARS as MORE_FRAME_CHARS
 from .shown import Standing, leaves_in, more_framed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ..storage.search import Search
-    from ..storage.store import Store
+    from ..log.fulltext import Search
+    from ..log.store import Store
+    from ..tree.live_view import LiveView
     from .focus import Match
-    from .live import LiveView
 
 SHARE: Final = 0.6
 """How much of the room the messages may take from the view.

@@ -13,15 +13,15 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from ..core.hits import Hit
 from .focus import READ, Question, ask, line_of, ranked, same
+from .hits import Hit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ..core.records import Message
-    from ..storage.search import Search
-    from ..storage.store import Store
+    from ..base.record import Message
+    from ..log.fulltext import Search
+    from ..log.store import Store
 
 MOST: Final = 1_000
 """Most messages one search gives: all of them are read whole."""

@@ -16,17 +16,17 @@ import threading
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from ..core.errors import OptchatError
-from ..core.focus import INDENT, NOTE
-from ..core.host_phrases import HOST_FRAME_CHARS
-from ..core.render import FOOT, UNBUILT
-from ..core.render import HEAD as VIEW_HEAD
-from ..core.spans import Span, union
+from ..base.errors import OptchatError
+from ..base.host_phrases import HOST_FRAME_CHARS
+from ..tree.render import FOOT, UNBUILT
+from ..tree.render import HEAD as VIEW_HEAD
+from ..tree.spans import Span, union
+from .focus_lines import INDENT, NOTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ..storage.notes import NoteLog
+    from ..log.session_notes import NoteLog
 
 HEAD: Final = (
     "More of the record of everything said: what this message may be about, and what is not "

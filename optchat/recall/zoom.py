@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core.errors import AddressError
-from ..core.hidden import copy_of
-from ..core.pages import page_of
-from ..core.render import UNBUILT, many_lines, one_line
-from ..core.tree import Place, parse_address
-from ..storage.loader import LOST_TEXT
+from ..base.address import Place, parse_address
+from ..base.errors import AddressError
+from ..log.hidden import copy_of
+from ..log.loader import LOST_TEXT
+from ..tree.render import UNBUILT, many_lines, one_line
+from .pages import page_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..core.hidden import Hidden
-    from ..core.records import Message
-    from ..storage.store import Store
+    from ..base.record import Message
+    from ..log.hidden import Hidden
+    from ..log.store import Store
 
 
 def zoom(

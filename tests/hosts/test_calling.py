@@ -17,9 +17,9 @@ BINDING = """
 import sys
 from plugins.memory import load_memory_provider
 package = type(load_memory_provider("optchat")).__module__.partition(".hermes.")[0]
-Settings = sys.modules.get(f"{package}.core.settings") or __import__("importlib").import_module(f"{package}.core.settings")
-calling = __import__("importlib").import_module(f"{package}.hermes.calling")
-calls = sys.modules[f"{package}.compaction.calls"]
+Settings = sys.modules.get(f"{package}.base.settings") or __import__("importlib").import_module(f"{package}.base.settings")
+calling = __import__("importlib").import_module(f"{package}.hermes.model_client")
+calls = sys.modules[f"{package}.compaction.model"]
 
 def model_of(summarizer="auto", where=home):
     return calling.model_of(Settings.Settings(summarizer=summarizer), where)

@@ -112,7 +112,7 @@ def test_an_account_without_credit_costs_few_calls_and_status_says_so(apart, els
         talk = Talk("s1")
         talk.say("hello there")
         from importlib import import_module
-        entry = import_module(type(talk.provider).__module__.partition(".hermes.")[0] + ".core.records").Entry
+        entry = import_module(type(talk.provider).__module__.partition(".hermes.")[0] + ".base.record").Entry
         memory = talk.provider._session.memory()
         memory.record([entry(kind="user", text=f"number {{n}}: " + {long("this and that")!r}, session="s1") for n in range(100)])
         time.sleep(6)

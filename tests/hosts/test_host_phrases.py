@@ -9,8 +9,8 @@ import host_sources
 import make_hosts
 import pytest
 
-from optchat.core import host_phrases
-from optchat.core.host_phrases import Mark, Phrase
+from optchat.base import host_phrases
+from optchat.base.host_phrases import Mark, Phrase
 
 pytestmark = pytest.mark.hosts
 

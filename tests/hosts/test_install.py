@@ -15,7 +15,7 @@ import make_hosts
 import pytest
 from homes import PACKAGE
 
-from optchat.core.settings import read_settings
+from optchat.base.settings import read_settings
 
 pytestmark = pytest.mark.hosts
 

@@ -1,0 +1,1 @@
+"""Other programs' conversations, one reader for each format."""

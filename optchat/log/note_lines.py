@@ -1,0 +1,64 @@
+"""The JSON lines of ``capture/``: what was noted about a session besides its messages. Pure.
+
+One line is ``{"type":…,"session":…, …, "crc":…}``; ``crc`` is the CRC-32 of the line without it.
+Types: ``draft`` (a turn began), ``bind`` (a logged message got a host's id, or is what an open turn
+became), ``settled`` (a turn that leaves no message), ``from`` (a session went on from another),
+``gap`` (the host summed up its list), ``stands`` (what is in front of the model), ``batch``
+(entries that could not be logged in time). Older versions wrote ``shown`` and ``added`` in place of
+``stands``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from zlib import crc32
+
+import orjson
+
+from ..base.record import BadLineError, clean
+
+LATEST_ONLY: Final = ("gap", "stands", "shown", "added")
+"""Types of which only a session's last line counts."""
+
+
+def key_of(note: dict[str, Any]) -> str:
+    """What a note is looked for by, besides its session."""
+    return str(note.get({"draft": "token", "from": "parent"}.get(note["type"], ""), ""))
+
+
+def encode_note(note: dict[str, Any]) -> bytes:
+    """A note as one line, newline included."""
+    body = orjson.dumps(_cleaned(note))
+    return body[:-1] + b',"crc":%d}\n' % crc32(body)
+
+
+def decode_note(line: bytes) -> dict[str, Any]:
+    """The note a line holds.
+
+    Raises:
+        BadLineError: it is not JSON, lacks what a note needs, or its checksum does not match.
+
+    """
+    try:
+        note = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise BadLineError("is not JSON") from error
+    if (
+        not isinstance(note, dict)
+        or not isinstance(note.get("type"), str)
+        or not isinstance(note.get("session"), str)
+    ):
+        raise BadLineError("is no note: it needs type and session")
+    if note.pop("crc", None) != crc32(orjson.dumps(note)):
+        raise BadLineError("the checksum does not match")
+    return note
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {clean(key): _cleaned(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_cleaned(part) for part in value]
+    return value

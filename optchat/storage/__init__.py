@@ -1,1 +1,0 @@
-"""Files and databases of one memory directory: the only room that writes."""
