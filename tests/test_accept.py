@@ -13,7 +13,7 @@ import pytest
 from optchat.compaction.local import leaf_line, merge_lines
 from optchat.compaction.outbound import ready_to_send
 from optchat.compaction.prompts import AGAIN, SYSTEM, request
-from optchat.compaction.validate import Ground, fault, tagged
+from optchat.compaction.validate import SourceText, fault, tagged
 from optchat.tree.render import one_line
 
 SAMPLE = Path(__file__).parents[1] / "optchat" / "sample" / "conversation.jsonl"
@@ -30,7 +30,7 @@ CHINESE = (
 
 
 def why(line, text=TEXT, kind="user", context="talk: The old database was Oracle 19", limit=512):
-    found = fault(line, Ground(kind, (text,), (text,), context, limit))
+    found = fault(line, SourceText(kind, (text,), (text,), context, limit))
     return found and found.why
 
 
@@ -145,7 +145,7 @@ def test_phrases_that_the_text_itself_has_are_never_held_against_a_line():
 
 
 def test_a_line_up_to_twice_the_limit_is_better_than_none():
-    ground = Ground("user", (TEXT,), (TEXT,), "", 512)
+    ground = SourceText("user", (TEXT,), (TEXT,), "", 512)
     assert fault("user: " + "SQLite for the index; " * 30, ground).usable
     assert not fault("user: " + "SQLite for the index; " * 60, ground).usable
     assert not fault("user: " + "Ü" * 510, ground).usable  # bytes, not characters
@@ -161,7 +161,7 @@ def test_items_of_two_lines_may_have_the_kinds_of_both_and_no_other():
         "user: wants SQLite for the index " * 9,
         "tool: read_file path=a.db\necho: 3 rows " * 7,
     )
-    ground = Ground("", halves, halves, "talk: yes", 512)
+    ground = SourceText("", halves, halves, "talk: yes", 512)
     assert (
         fault("user: wants SQLite for the index. tool: read_file a.db. echo: 3 rows", ground)
         is None
@@ -228,7 +228,7 @@ def test_lines_picked_word_for_word_from_a_conversation_are_never_refused(limit)
             continue
         judged += 1
         sent = tuple(ready_to_send(source, lambda text: text) for source in sources)
-        found = fault(" ".join(one_line(line).split()), Ground(kind, sent, sources, "", limit))
+        found = fault(" ".join(one_line(line).split()), SourceText(kind, sent, sources, "", limit))
         refused += [(found, line)] if found else []
     assert judged > 200
     assert refused == []

@@ -516,7 +516,7 @@ class FakeLanes:
     def due_in(self):
         return 0.0 if self.back else 60.0
 
-    def land(self):
+    def collect(self):
         back, self.back = self.back, []
         return back
 
@@ -602,7 +602,7 @@ def test_what_a_model_has_written_is_kept_by_who_does_the_work_for_a_while(lock)
 def test_who_has_no_model_does_not_keep_the_work_from_others_who_do(run):
     modest = FakeWork([leaf(0)])
     first = run(modest)
-    first.modest = True
+    first.release_when_idle = True
     until(lambda: modest.built)
     second = run(FakeWork())
     until(lambda: second.owner, timeout_s=5)

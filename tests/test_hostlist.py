@@ -30,7 +30,7 @@ from hypothesis import strategies as st
 from optchat.base.canon import canon, joined, without_end, without_start
 from optchat.base.record import clean
 from optchat.capture.host_messages import HOST, STEER, Item, host_words, read_message
-from optchat.capture.host_text import alike, split_steers, split_summary, told
+from optchat.capture.host_text import alike, split_steers, split_summary, user_text
 from optchat.capture.list_reader import Reader
 
 FENCE = f"<memory-context>\n{NOTE}\n\n12 a line of the view\n</memory-context>"
@@ -528,7 +528,7 @@ def test_texts_masked_in_two_ways_are_alike(one, other, same):
 def test_text_without_the_host_s_phrases_is_left_alone(text):
     assert split_steers(text) == (text, [])
     assert split_summary(text) is None
-    what = told(text)
+    what = user_text(text)
     assert what is not None
     assert what.text == text
 

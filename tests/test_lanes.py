@@ -12,7 +12,7 @@ from optchat.base.cost import Cost
 from optchat.compaction import model_calls as module
 from optchat.compaction.job import Job, Outcome
 from optchat.compaction.model import CallError, ModelDownError, RestError
-from optchat.compaction.model_calls import Lanes, Waiting
+from optchat.compaction.model_calls import ModelCalls, Waiting
 from optchat.log.rows import Ready
 
 
@@ -27,7 +27,7 @@ class World:
         self.answers = {}  # place -> what comes of it, else a line
         self.cheap = []
         self.contexts = []
-        self.lanes = Lanes(
+        self.lanes = ModelCalls(
             self,
             self._write,
             lambda job, by: job.node("made here", by),
@@ -87,11 +87,11 @@ class World:
         self.lanes.begin()
         return [place for place in self.lanes._flying if place not in before]
 
-    def land(self):
+    def collect(self):
         """All calls come back; the lines that are kept."""
         while self.calls:
             self.calls.pop(0)()
-        nodes = self.lanes.land()
+        nodes = self.lanes.collect()
         for node in nodes:
             place = Place(node.level, node.index)
             self.built[place] = node.text
@@ -102,7 +102,7 @@ class World:
         """Step after step, a second each, until nothing is left or so many seconds are over."""
         end = self.time + (seconds or 20_000)
         while (self.lanes.busy or self.begin() or self.lanes.paused) and self.time < end:
-            self.land()
+            self.collect()
             self.begin()
             self.time += 1
 
@@ -114,14 +114,14 @@ def test_no_more_calls_are_made_at_once_than_there_are_lanes():
     world = World(jobs=3)
     assert world.begin() == [Place(0, k) for k in range(3)]
     assert world.begin() == []
-    world.land()
+    world.collect()
     assert len(world.begin()) == 3
 
 
 def test_a_merge_is_begun_once_both_halves_are_built_and_before_newer_messages():
     world = World(jobs=2)
     world.begin()
-    world.land()
+    world.collect()
     assert world.begin() == [Place(1, 0), Place(0, 2)]
 
 
@@ -147,7 +147,7 @@ def test_the_context_ends_at_the_node_and_at_the_first_message_without_a_line():
         (Place(0, 2), 0),
         (Place(0, 3), 0),
     ]
-    world.land()
+    world.collect()
     world.begin()
     assert (Place(1, 1), 2) in world.contexts
     assert (Place(0, 4), 4) in world.contexts
@@ -208,7 +208,7 @@ def test_a_model_that_cannot_do_it_at_all_is_not_asked_five_times_for_each_line(
     }
     world.go_on()
     assert len(world.built) == 127
-    assert len(world.tried) <= 127 + 2 * module.HOPELESS
+    assert len(world.tried) <= 127 + 2 * module.GIVE_UP_AFTER_REFUSALS
     assert "answers the message" in world.lanes.last_error
     world.leaves = 128
     world.answers = {Place(0, 70): Outcome(reasons=("no",))}
@@ -229,7 +229,7 @@ def test_a_line_that_is_not_worth_a_models_words_is_local_by_choice():
     world = World(leaves=2)
     world.answers[Place(0, 0)] = Outcome(spare=True)
     world.begin()
-    (node,) = [node for node in world.land() if node.index == 0]
+    (node,) = [node for node in world.collect() if node.index == 0]
     assert (node.by, node.spare) == ("local", True)
 
 
@@ -240,10 +240,10 @@ def test_a_call_that_never_comes_back_gives_its_lane_up_and_is_not_heard_when_it
     world.calls.clear()
     world.time += module.LOST_S + 1
     assert world.lanes.due_in() == 0
-    assert world.lanes.land() == []
+    assert world.lanes.collect() == []
     assert "not answered" in world.lanes.last_error
     lost()
-    assert world.lanes.land() == []
+    assert world.lanes.collect() == []
     world.time += module.RETRY_S
     assert world.begin() == [Place(0, 0)]
 
@@ -268,14 +268,14 @@ def test_a_model_that_is_down_is_no_lines_fault():
     world = World(leaves=8)
     world.answers = {Place(0, k): ModelDownError("402: no credit left") for k in range(8)}
     world.begin()
-    world.land()
+    world.collect()
     assert world.lanes.paused == "402: no credit left"
     assert world.told[-1] == "402: no credit left"
     assert not world.lanes.busy
     hour = world.time + 3_600
     while world.time < hour:
         world.begin()
-        world.land()
+        world.collect()
         world.time += 1
     assert not world.built
     assert len(world.tried) <= 4 + 20
@@ -296,7 +296,7 @@ def test_the_looks_for_a_model_that_is_down_are_single_calls_further_and_further
     world.lanes._write = lambda job, context: (at.append(world.time), real(job, context))[1]
     for _ in range(2_000):
         world.begin()
-        world.land()
+        world.collect()
         world.time += 1
     first, looks = at[:4], at[4:]
     assert len(set(first)) == 1
@@ -310,7 +310,7 @@ def test_one_warning_says_that_lines_wait_and_one_that_they_go_on(caplog):
     world.answers = {Place(0, k): ModelDownError("no connection") for k in range(8)}
     for _ in range(500):
         world.begin()
-        world.land()
+        world.collect()
         world.time += 1
     assert len(caplog.records) == 1
     world.answers.clear()
@@ -333,7 +333,7 @@ def test_a_model_that_fails_one_line_after_another_is_down_and_not_every_line_is
     hour = world.time + 3_600
     while world.time < hour:
         world.begin()
-        world.land()
+        world.collect()
         world.time += 1
     assert "timed out" in world.lanes.paused
     assert len(world.built) <= 8
@@ -359,7 +359,7 @@ def test_a_day_whose_tokens_are_spent_ends_the_calls_until_the_next():
     world = World(leaves=8)
     world.begin()
     world.rest = "today's tokens are spent"
-    assert len(world.land()) == 4
+    assert len(world.collect()) == 4
     assert world.begin() == []
     assert world.lanes.paused == "today's tokens are spent"
     world.time += 3_600
@@ -367,7 +367,7 @@ def test_a_day_whose_tokens_are_spent_ends_the_calls_until_the_next():
     world.rest = ""
     world.time += 300
     assert len(world.begin()) == 1
-    world.land()
+    world.collect()
     world.go_on()
     assert len(world.built) == 15
 
@@ -377,7 +377,7 @@ def test_a_call_that_was_not_made_counts_as_no_attempt():
     world.answers[Place(0, 0)] = RestError("no call is made now")
     for _ in range(20):
         world.begin()
-        world.land()
+        world.collect()
         world.time += 11
     assert not world.built
     assert not world.lanes._failed
@@ -387,12 +387,12 @@ def test_calls_that_were_out_when_it_went_down_do_not_put_the_first_look_off():
     world = World(leaves=64, jobs=8)
     world.answers = {Place(0, k): ModelDownError("429: too many calls") for k in range(64)}
     assert len(world.begin()) == 8
-    world.land()
+    world.collect()
     world.answers.clear()
     assert world.lanes.due_in() == module.PAUSES_S[0]
     world.time += module.PAUSES_S[0]
     assert len(world.begin()) == 1
-    world.land()
+    world.collect()
     assert world.lanes.paused == ""
 
 
@@ -400,7 +400,7 @@ def test_a_line_that_was_under_way_when_it_went_down_is_kept_and_says_nothing_of
     world = World(leaves=64)
     world.answers = {Place(0, 0): ModelDownError("402: no credit left")}
     world.begin()
-    assert [node.index for node in world.land()] == [1, 2, 3]
+    assert [node.index for node in world.collect()] == [1, 2, 3]
     assert world.lanes.paused == "402: no credit left"
     assert world.told == ["402: no credit left"]
 
@@ -411,7 +411,7 @@ def test_the_last_calls_of_a_days_budget_do_not_end_its_pause(caplog):
     world.rest = "today's tokens are spent"
     for call in world.calls:
         call()
-        assert len(world.lanes.land()) == 1
+        assert len(world.lanes.collect()) == 1
         assert world.begin() == []
     assert world.told == ["today's tokens are spent"]
     assert len(caplog.records) == 1
@@ -422,7 +422,7 @@ def test_a_call_that_takes_long_while_the_model_is_down_is_waited_for_in_peace()
     world.answers = {Place(0, 0): ModelDownError("no connection")}
     world.begin()
     world.calls[0]()
-    assert world.lanes.land() == []
+    assert world.lanes.collect() == []
     looks, end = 0, world.time + 800
     while world.time < end:
         world.begin()
@@ -437,12 +437,12 @@ def test_a_call_that_hangs_does_not_keep_anybody_from_looking_whether_the_model_
     world.answers = {Place(0, k): ModelDownError("no connection") for k in range(64)}
     world.begin()
     hanging = world.calls.pop()
-    world.land()
+    world.collect()
     world.answers.clear()
     world.time += module.PAUSES_S[0]
     assert len(world.begin()) == 1
     assert world.begin() == []
-    world.land()
+    world.collect()
     assert world.lanes.paused == ""
     world.go_on(30)
     hanging()
@@ -455,13 +455,13 @@ def test_a_line_that_is_judged_not_worth_one_does_not_end_a_pause():
     world = World(leaves=64)
     world.answers = {Place(0, k): ModelDownError("402: no credit left") for k in range(64)}
     world.begin()
-    world.land()
+    world.collect()
     world.answers |= {Place(0, k): Outcome(spare=True) for k in range(3)} | {
         Place(1, 0): Outcome(spare=True)
     }
     for _ in range(100):
         world.begin()
-        world.land()
+        world.collect()
         world.time += 1
     assert set(world.built) == {Place(0, 0), Place(0, 1), Place(0, 2), Place(1, 0)}
     assert "" not in world.told
@@ -472,11 +472,11 @@ def test_whether_it_is_back_is_asked_with_lines_that_have_not_failed():
     world = World(leaves=64)
     world.answers = {Place(0, k): CallError("400: too long") for k in range(4)}
     world.begin()
-    world.land()
+    world.collect()
     assert "400: too long" in world.lanes.paused
     world.time += module.PAUSES_S[0]
     assert world.begin() == [Place(0, 4)]
-    world.land()
+    world.collect()
     assert world.lanes.paused == ""
 
 
@@ -509,7 +509,7 @@ def test_a_fallback_nothing_stands_on_is_written_anew_now_and_then():
         world.time += module.AGAIN_S
         assert world.lanes.due_in() == 0
         assert world.begin() == [Place(0, 6)]
-        (node,) = world.land()
+        (node,) = world.collect()
         assert (node.level, node.index, node.by) == (0, 6, "model")
         assert world.begin() == []
 
@@ -529,10 +529,10 @@ def test_a_fallback_that_fails_again_is_left_as_it_is_and_not_paid_for_for_ever(
     day = world.time + 24 * module.AGAIN_S
     while world.time < day:
         world.begin()
-        assert world.land() == []
+        assert world.collect() == []
         assert not world.lanes.busy
         world.time += max(world.lanes.due_in(), 1)
-    assert len(world.tried) == (1 if getattr(answer, "final", False) else module.ANEW)
+    assert len(world.tried) == (1 if getattr(answer, "final", False) else module.FALLBACK_RETRIES)
     world.old = [Ready(Place(1, 9), 0, Cost.MODEL, spare=False)]
     world.go_on(2 * module.AGAIN_S)
     assert Place(1, 9) in world.built, "another one is not held to what this one has cost"
@@ -564,7 +564,7 @@ def test_a_line_another_process_has_built_is_waited_for_no_more():
     world = World(leaves=2)
     world.answers[Place(0, 1)] = Outcome(reasons=("no",))
     world.begin()
-    world.land()
+    world.collect()
     assert world.lanes.busy
     world.built[Place(0, 1)] = "by another"
     world.built[Place(1, 0)] = "by another"

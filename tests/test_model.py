@@ -431,10 +431,10 @@ def test_calls_that_are_out_when_it_goes_down_are_waited_for_and_kept(opened):
 
 
 def test_a_process_without_the_model_leaves_the_work_to_one_that_has_it(opened, wrote):
-    modest = opened(settings=Settings(summarizer="model"), compact=True)
-    modest.record([*said(4), Entry(kind="user", text="short")])
+    release_when_idle = opened(settings=Settings(summarizer="model"), compact=True)
+    release_when_idle.record([*said(4), Entry(kind="user", text="short")])
     end = time.monotonic() + 10
-    while "|user: short" not in modest.view():
+    while "|user: short" not in release_when_idle.view():
         assert time.monotonic() < end
         time.sleep(0.01)
     memory = wrote(Writer())

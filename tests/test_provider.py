@@ -18,7 +18,7 @@ import pytest
 
 from optchat.base.errors import AddressError, OptchatError, StoreError
 from optchat.hermes import dependencies, guard, lists, shared_memories, system_prompt, tools
-from optchat.hermes.guard import Troubles, empty, hook, silence
+from optchat.hermes.guard import ErrorReporter, empty, guarded, silence
 from optchat.hermes.session import Session
 from optchat.recall.shown import Standing
 
@@ -603,9 +603,9 @@ def test_how_it_comes_out_when_nobody_waits_any_more_is_told_all_the_same(caplog
     told, gate, over = [], threading.Event(), threading.Event()
 
     class Slow:
-        troubles = Troubles()
+        troubles = ErrorReporter()
 
-        @hook(silence, 0.01)
+        @guarded(silence, 0.01)
         def remember(self):
             gate.wait(30)
             if error:
@@ -644,7 +644,7 @@ def test_a_hook_works_also_while_the_interpreter_ends(monkeypatch):
 
 
 def test_a_trouble_is_over_when_every_hook_that_had_it_works(caplog):
-    told, troubles = [], Troubles()
+    told, troubles = [], ErrorReporter()
     troubles.tell_through(told.append)
 
     troubles.failed("prefetch", StoreError("a"))
@@ -661,9 +661,9 @@ def test_a_guarded_hook_shows_the_host_its_own_signature():
     """Hosts look at it to see which keywords they may pass."""
 
     class Some:
-        troubles = Troubles()
+        troubles = ErrorReporter()
 
-        @hook(empty)
+        @guarded(empty)
         def prefetch(self, query, *, session_id=""):
             return query
 
@@ -672,7 +672,7 @@ def test_a_guarded_hook_shows_the_host_its_own_signature():
 
 def test_a_bug_of_ours_is_logged_with_its_traceback_and_an_expected_error_without(caplog):
     caplog.set_level(logging.WARNING)
-    troubles = Troubles()
+    troubles = ErrorReporter()
     try:
         raise KeyError("x")
     except KeyError as error:

@@ -8,12 +8,12 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optchat.recall.rank import LIFT, Candidate, Clue, rank, shortlist, singles_out, strength
+from optchat.recall.rank import LIFT, Candidate, QueryTerm, rank, shortlist, singles_out, strength
 
 PATIENT = settings(deadline=None)
 CLUES = st.lists(
     st.builds(
-        lambda worth, ids: Clue(worth, sorted(ids, reverse=True)),
+        lambda worth, ids: QueryTerm(worth, sorted(ids, reverse=True)),
         st.floats(0.01, 20),
         st.sets(st.integers(0, 399), max_size=30),
     ),
@@ -48,8 +48,8 @@ def test_the_shortlist_of_a_short_log_is_every_match_and_neighbour_by_what_it_is
     # Only of one and the same score some may be left out.
     for left_out in score.keys() - set(listed):
         assert sum(math.isclose(score[left_out], score[id_], rel_tol=1e-9) for id_ in listed) >= 60
-    worths = [score[id_] for id_ in listed]
-    assert all(a >= b or math.isclose(a, b, rel_tol=1e-9) for a, b in pairwise(worths))
+    term_weights = [score[id_] for id_ in listed]
+    assert all(a >= b or math.isclose(a, b, rel_tol=1e-9) for a, b in pairwise(term_weights))
 
 
 @PATIENT
@@ -62,7 +62,7 @@ def test_the_shortlist_stays_inside_the_log_and_its_length(clues, total, most):
 
 
 def test_a_text_repeated_a_thousand_times_does_not_fill_the_shortlist():
-    clues = [Clue(5.0, range(20_000, 9_000, -11)), Clue(4.0, [3_000])]
+    clues = [QueryTerm(5.0, range(20_000, 9_000, -11)), QueryTerm(4.0, [3_000])]
     assert 3_000 in shortlist(clues, 30_000, 800)
 
 
@@ -82,10 +82,10 @@ def test_a_short_message_comes_before_a_long_one_and_a_repeated_word_counts_a_li
 
 
 def test_a_neighbour_is_lifted_by_words_it_lacks_and_not_by_those_it_has():
-    worths = {"where": 1.0, "harbour": 2.0}
-    alone = rank([candidate(8, harbour=1)], worths, 100)[8]
-    same_word = rank([candidate(7, harbour=1), candidate(8, harbour=1)], worths, 100)[8]
-    other_word = rank([candidate(7, where=1), candidate(8, harbour=1)], worths, 100)[8]
+    term_weights = {"where": 1.0, "harbour": 2.0}
+    alone = rank([candidate(8, harbour=1)], term_weights, 100)[8]
+    same_word = rank([candidate(7, harbour=1), candidate(8, harbour=1)], term_weights, 100)[8]
+    other_word = rank([candidate(7, where=1), candidate(8, harbour=1)], term_weights, 100)[8]
     assert alone == same_word < other_word
 
 

@@ -22,7 +22,7 @@ from optchat.capture.host_messages import Item, read_message
 from optchat.capture.open_turns import Draft, Unit, assign
 from optchat.capture.pairing import Expected
 from optchat.capture.reconcile import Turn, reconcile
-from optchat.capture.session_records import Fork, Known
+from optchat.capture.session_records import Fork, SessionRecords
 
 SEEDS = st.integers(0, 2**32)
 
@@ -43,7 +43,7 @@ def message(number, kind, text, session="s", **more):
 
 def known(*entries, session="s"):
     """A log from words: ``u:x``, ``a:x``, ``c:x`` (a call with id x), ``t:x`` (its result)."""
-    log = Known()
+    log = SessionRecords()
     log.add(
         message(number, *fields, session=session, call=call)
         for number, (*fields, call) in enumerate(map(split, entries))
@@ -100,7 +100,7 @@ def test_what_the_log_lacks(words, new):
 
 
 def test_nothing_known_makes_everything_new():
-    assert written(plan(Known(), *LOG)) == list(LOG)
+    assert written(plan(SessionRecords(), *LOG)) == list(LOG)
 
 
 def test_unanswered_messages_that_are_joined_or_parted_are_known():
@@ -112,7 +112,7 @@ def test_unanswered_messages_that_are_joined_or_parted_are_known():
 
 def test_a_message_joined_to_a_known_one_is_new_without_it():
     drafts = [Draft("t2", "s", "2")]
-    found = plan(known("u:1"), "u:1\n\n2", "a:x", drafts=drafts, running="t2", sure=True)
+    found = plan(known("u:1"), "u:1\n\n2", "a:x", drafts=drafts, running="t2", is_own_list=True)
     assert written(found) == ["u:2", "a:x"]
     assert found.additions[0].entry.turn == "t2"
 
@@ -242,14 +242,23 @@ def test_a_picture_is_the_turn_that_came_without_words():
 def test_what_was_begun_and_never_shown_stands_before_what_was_shown_later():
     drafts = [Draft("t1", "s", "lost"), Draft("t2", "s", "2")]
     found = plan(
-        known("u:1", "a:x"), "u:1", "a:x", "u:2", "a:y", drafts=drafts, running="t2", sure=True
+        known("u:1", "a:x"),
+        "u:1",
+        "a:x",
+        "u:2",
+        "a:y",
+        drafts=drafts,
+        running="t2",
+        is_own_list=True,
     )
     assert written(found) == ["u:lost!", "u:2", "a:y"]
 
 
 def test_a_turn_of_another_live_instance_is_not_given_up():
-    drafts = [Draft("t1", "s", "elsewhere", foreign=True), Draft("t2", "s", "2")]
-    assert written(plan(Known(), "u:2", "a:y", drafts=drafts, running="t2", sure=True)) == [
+    drafts = [Draft("t1", "s", "elsewhere", other_owner=True), Draft("t2", "s", "2")]
+    assert written(
+        plan(SessionRecords(), "u:2", "a:y", drafts=drafts, running="t2", is_own_list=True)
+    ) == [
         "u:2",
         "a:y",
     ]
@@ -261,7 +270,7 @@ def test_a_list_that_is_older_than_the_running_turn_leaves_it_open():
 
 
 def test_what_was_logged_unshown_is_bound_when_a_list_shows_it():
-    log = Known()
+    log = SessionRecords()
     log.add([message(0, "user", "1", turn="t1", unshown=True)])
     found = plan(log, "u:1", "a:x")
     assert written(found) == ["a:x"]
@@ -280,7 +289,7 @@ def plan_named(log, messages, drafts=(), **turn):
 
 
 def test_with_ids_new_is_what_has_an_unknown_one():
-    log = Known()
+    log = SessionRecords()
     log.add([message(0, "user", "ok", uid="1"), message(1, "talk", "fine", uid="2")])
     again = [named("ok", "1"), named("fine", "2", "assistant")]
     assert written(plan_named(log, again)) == []
@@ -293,7 +302,7 @@ def test_with_ids_new_is_what_has_an_unknown_one():
 
 
 def test_an_id_that_was_absorbed_names_the_message_that_was_joined():
-    log = Known()
+    log = SessionRecords()
     log.add([message(0, "user", "one", uid="1")])
     drafts = [Draft("t2", "s", "two")]
     found = plan_named(
@@ -301,7 +310,7 @@ def test_an_id_that_was_absorbed_names_the_message_that_was_joined():
         [named("one\n\ntwo", "1", _absorbed_message_uids=["2"])],
         drafts,
         running="t2",
-        sure=True,
+        is_own_list=True,
     )
     assert [(a.entry.text, a.entry.uid, a.entry.turn) for a in found.additions] == [
         ("two", "2", "t2")
@@ -309,7 +318,7 @@ def test_an_id_that_was_absorbed_names_the_message_that_was_joined():
 
 
 def test_calls_filled_in_later_are_new_with_the_id_of_their_message():
-    log = Known()
+    log = SessionRecords()
     log.add([message(0, "talk", "let me see", uid="1")])
     calls = [{"id": "c1", "function": {"name": "clock", "arguments": "{}"}}]
     found = plan_named(log, [named("let me see", "1", "assistant", tool_calls=calls)])
@@ -320,7 +329,7 @@ def test_calls_filled_in_later_are_new_with_the_id_of_their_message():
 
 
 def test_a_message_logged_before_the_host_had_named_it_gets_its_id():
-    log = Known()
+    log = SessionRecords()
     log.add([message(0, "user", "one", turn="t1")])
     found = plan_named(log, [named("one", "7"), named("two", "8", "assistant")])
     assert written(found) == ["a:two"]
@@ -336,7 +345,7 @@ def test_what_a_session_has_shown_grows_as_if_it_were_gathered_anew(data):
 
     Messages, branches, and lists that show what was logged unshown.
     """
-    kept, past = Known(), []
+    kept, past = SessionRecords(), []
     for number in range(data.draw(st.integers(1, 12))):
         deed = data.draw(st.sampled_from(["add", "add", "fork", "bind", "look"]))
         session = data.draw(st.sampled_from("xyz"))
@@ -367,7 +376,7 @@ def test_what_a_session_has_shown_grows_as_if_it_were_gathered_anew(data):
             kept.shown(session), kept.unshown(session)
             continue
         past[-1](kept)
-        anew = Known()
+        anew = SessionRecords()
         for step in past:
             step(anew)
         for name in "xyz":
@@ -376,7 +385,7 @@ def test_what_a_session_has_shown_grows_as_if_it_were_gathered_anew(data):
 
 
 def test_a_branch_knows_what_was_there_when_it_began():
-    log = Known()
+    log = SessionRecords()
     log.add([message(0, "user", "before", "old")])
     log.fork(Fork("new", "old", 1))
     log.add([message(1, "user", "after", "old"), message(2, "user", "mine", "new")])

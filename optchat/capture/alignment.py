@@ -51,17 +51,17 @@ def align(
     *,
     cut: bool,
     own: int | None = None,
-    sure: bool = False,
+    is_own_list: bool = False,
 ) -> Match:
     """How much of ``items`` is in ``records``.
 
     ``cut``: the items begin in the middle, after a summary. ``own``: the record of the running
-    turn, when it is logged in part; ``sure``: the list is that turn's.
+    turn, when it is logged in part; ``is_own_list``: the list is that turn's.
     """
     if not records or not items:
         return Match()
-    match = _after_own(items, records, own, sure=sure) if own is not None else None
-    if match is not None and (match.firm or sure):
+    match = _after_own(items, records, own, is_own_list=is_own_list) if own is not None else None
+    if match is not None and (match.consistent or is_own_list):
         return match
     runs, known = _runs(items), _runs(records)
     if (end := _within(runs, known, cut=cut)) is not None:
@@ -304,7 +304,7 @@ def _joined_in(item: Item, records: Sequence[Record]) -> int:
 
 
 def _after_own(
-    items: Sequence[Item], records: Sequence[Record], own: int, *, sure: bool
+    items: Sequence[Item], records: Sequence[Record], own: int, *, is_own_list: bool
 ) -> Match | None:
     """Go on after the running turn's own message.
 
@@ -313,10 +313,10 @@ def _after_own(
     at = next((k for k in range(len(items) - 1, -1, -1) if items[k].said), None)
     if at is None:
         return None
-    if not _is_own(items[at], records, own, sure=sure):
+    if not _is_own(items[at], records, own, is_own_list=is_own_list):
         return None
     # In its own list a turn's first reply is no other one in new words.
-    inner = Pairing(items[at + 1 :], records[own + 1 :], Expected()).match(begun=not sure)
+    inner = Pairing(items[at + 1 :], records[own + 1 :], Expected()).match(begun=not is_own_list)
     pairs = [(at, own), *((at + 1 + k, own + 1 + n) for k, n in inner.pairs)]
     # What it has brought so far would stand behind it: not so in a list where it was sent again.
     brought = own + 1 >= len(records) or records[own + 1].said or bool(inner.pairs)
@@ -328,10 +328,10 @@ def _after_own(
         firm = before is None or (
             known is not None and (before.key == known.key or (before.said and known.said))
         )
-    return Match(old=at + 1 + inner.old, rest=inner.rest, firm=firm and brought, pairs=pairs)
+    return Match(old=at + 1 + inner.old, rest=inner.rest, consistent=firm and brought, pairs=pairs)
 
 
-def _is_own(item: Item, records: Sequence[Record], own: int, *, sure: bool) -> bool:
+def _is_own(item: Item, records: Sequence[Record], own: int, *, is_own_list: bool) -> bool:
     """Whether the last message in the user's role is the running turn's."""
     if item.key == records[own].key or without_end(item.canon, records[own].canon) is not None:
         return True
@@ -343,4 +343,4 @@ def _is_own(item: Item, records: Sequence[Record], own: int, *, sure: bool) -> b
         return True  # blank, and joined to the message before it
     # Its words may differ, but a message that older records explain is an older one: this turn's
     # own was compressed away.
-    return sure and all(record.key != item.key for record in records[:own])
+    return is_own_list and all(record.key != item.key for record in records[:own])

@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
     from .host_messages import Item
     from .pairing import Match
-    from .plan import Case, New
+    from .plan import New, Reconciliation
 
 
-def explained(case: Case, fresh: Sequence[New]) -> bool:
+def explained(case: Reconciliation, fresh: Sequence[New]) -> bool:
     """Whether all that would be new in the user's role is what open turns lead us to expect."""
     _mark_ahead(case, fresh)
     units = [new.unit for new in fresh if new.unit is not None]
@@ -35,19 +35,19 @@ def explained(case: Case, fresh: Sequence[New]) -> bool:
             else masked_end(units[-1].canon, case.running.canon)
         )
         units[-1:] = [Unit(before)] if before else []
-    ahead = bool(units) and fresh[-1].unit is units[-1] and bool(case.turn.spare)
+    ahead = bool(units) and fresh[-1].unit is units[-1] and bool(case.turn.reserve_token)
     return _assign(case, units) or (ahead and assign(units[:-1], case.open, oldest_first=True))
 
 
-def expected(case: Case, flow: Sequence[Item]) -> Expected:
+def expected(case: Reconciliation, flow: Sequence[Item]) -> Expected:
     """What may be new of the items of a list."""
     told = [
         draft
         for draft in case.open
-        if draft.record is None and draft.said and draft.canon and not draft.foreign
+        if draft.record is None and draft.said and draft.canon and not draft.other_owner
     ]
 
-    silent = any(draft.wordless for draft in case.open)
+    silent = any(draft.textless for draft in case.open)
 
     def opens(item: Item) -> bool:
         return (silent and not is_worded(item, named=case.named)) or assign(
@@ -67,7 +67,7 @@ def expected(case: Case, flow: Sequence[Item]) -> Expected:
     return Expected(fits, opens, case.known.calls, unshown, retracted)
 
 
-def settle(case: Case, fresh: Sequence[New]) -> None:
+def settle(case: Reconciliation, fresh: Sequence[New]) -> None:
     """Give every new message in the user's role its turns."""
     _mark_ahead(case, fresh)
     units = [new.unit for new in fresh if new.unit is not None and new.unit.pieces is None]
@@ -102,7 +102,7 @@ def settle(case: Case, fresh: Sequence[New]) -> None:
         last.unit.pieces = [*(last.unit.pieces or []), *own]
 
 
-def _assign(case: Case, units: Sequence[Unit]) -> bool:
+def _assign(case: Reconciliation, units: Sequence[Unit]) -> bool:
     """Give new messages their turns.
 
     Of several that look alike the newest, unless some were taken back or one is not begun yet.
@@ -114,7 +114,7 @@ def _assign(case: Case, units: Sequence[Unit]) -> bool:
     return assign(units, case.open, oldest_first=case.turn.rewound or case.running is None)
 
 
-def _part_known(case: Case, units: Sequence[Unit]) -> None:
+def _part_known(case: Reconciliation, units: Sequence[Unit]) -> None:
     """Take apart what a host has joined of a message that is logged and one that no list had shown.
 
     An undo can bring that one back.
@@ -123,15 +123,15 @@ def _part_known(case: Case, units: Sequence[Unit]) -> None:
         if "\n\n" not in unit.canon or any(piece.draft is not None for piece in unit.pieces or ()):
             continue
         logged = [draft for draft in case.drafts if draft.record is not None]
-        logged += [Draft.of(record, late=False) for record in case.tail]
+        logged += [Draft.of(record, superseded=False) for record in case.tail]
         logged.sort(key=lambda draft: draft.record.id if draft.record is not None else 0)
         assign([unit], logged, oldest_first=True)
 
 
-def _newest_last(case: Case, units: Sequence[Unit]) -> bool:
+def _newest_last(case: Reconciliation, units: Sequence[Unit]) -> bool:
     """Whether the turn begun last is the last message, and the others explain the rest."""
     draft = case.begun
-    if draft is None or not units or case.turn.sure or case.running is not None:
+    if draft is None or not units or case.turn.is_own_list or case.running is not None:
         return False
     last = units[-1]
     if any(unit.token == draft.token for unit in units[:-1]):
@@ -145,13 +145,13 @@ def _newest_last(case: Case, units: Sequence[Unit]) -> bool:
     return True
 
 
-def _mark_ahead(case: Case, fresh: Sequence[New]) -> None:
+def _mark_ahead(case: Reconciliation, fresh: Sequence[New]) -> None:
     for new in fresh:
         if new.unit is not None:
             new.unit.token = case.turn.placed.get(id(new.item), "")
     last = fresh[-1] if fresh else None
     if (
-        case.turn.spare
+        case.turn.reserve_token
         and last is not None
         and last.unit is not None
         and last.item is case.items[-1]
@@ -163,10 +163,10 @@ def _mark_ahead(case: Case, fresh: Sequence[New]) -> None:
             for d in case.drafts
             if d.record is None
         )
-        last.unit.ahead = not (case.is_saved(last.item) or along)
+        last.unit.maybe_unannounced = not (case.is_saved(last.item) or along)
 
 
-def _blank_joined(case: Case, last: New | None) -> list[Piece]:
+def _blank_joined(case: Reconciliation, last: New | None) -> list[Piece]:
     """The running turn where its message is blank and was joined to another one.
 
     Only the white space at the end shows it.
@@ -176,7 +176,7 @@ def _blank_joined(case: Case, last: New | None) -> list[Piece]:
         draft is None
         or draft.text is None
         or draft.canon
-        or case.turn.sure
+        or case.turn.is_own_list
         or last is None
         or last.unit is None
     ):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ..base.canon import canon
 from .host_messages import read_message
-from .host_text import alike, likeness, told
+from .host_text import alike, likeness, user_text
 from .open_turns import NEAR_S
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from .host_messages import Item
     from .list_reader import Reader
-    from .session_records import Known
+    from .session_records import SessionRecords
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Begun:
 
     token: str
     canon: str
-    wordless: bool
+    textless: bool
     time: float
     shown: bool = False
     over: bool = False
@@ -74,7 +74,7 @@ def placed(turns: Sequence[Begun], reader: Reader) -> list[tuple[Item, Begun]]:
 def is_its(message: object, turn: Begun) -> bool:
     """Whether a message of the host's is the one a turn was announced with."""
     own = next((item for item in read_message(message) if item.said), None)
-    return own is not None and (turn.wordless or alike(own.canon, turn.canon))
+    return own is not None and (turn.textless or alike(own.canon, turn.canon))
 
 
 def hosts_own(waiting: Sequence[Begun], user_content: str | None) -> Begun | None:
@@ -82,7 +82,9 @@ def hosts_own(waiting: Sequence[Begun], user_content: str | None) -> Begun | Non
 
     One that was opened without a word of the user's.
     """
-    if user_content is None or ((what := told(user_content)) is not None and what.text.strip()):
+    if user_content is None or (
+        (what := user_text(user_content)) is not None and what.text.strip()
+    ):
         return None
     newest = next((turn for turn in reversed(waiting) if not turn.cut), None)
     return newest if newest is not None and not newest.token else None
@@ -93,7 +95,7 @@ def turns_of(
     user_content: str | None,
     waiting: list[Begun],
     reader: Reader,
-    known: Callable[[], Known],
+    known: Callable[[], SessionRecords],
 ) -> list[Begun]:
     """Which of the turns that wait for a list this one may be of.
 
@@ -107,8 +109,8 @@ def turns_of(
     if (
         own is not None and own.parts
     ):  # where a picture is announced without words, no other turn can be its
-        waiting = [turn for turn in waiting if turn.wordless] or waiting
-    what = told(user_content) if user_content is not None else None
+        waiting = [turn for turn in waiting if turn.textless] or waiting
+    what = user_text(user_content) if user_content is not None else None
     form = canon(what.text) if what is not None else None
     fitting = [
         turn
@@ -138,21 +140,24 @@ def turns_of(
     return fitting
 
 
-def _wordless(waiting: list[Begun], form: str, known: Callable[[], Known]) -> list[Begun]:
+def _wordless(waiting: list[Begun], form: str, known: Callable[[], SessionRecords]) -> list[Begun]:
     """Turns that were announced without words and may have these, as far as the log has not told
     theirs.
     """
     by_turn = known().by_turn
-    logged = {turn.token: by_turn.get(turn.token) for turn in waiting if turn.wordless}
+    logged = {turn.token: by_turn.get(turn.token) for turn in waiting if turn.textless}
     return [
         turn
         for turn in waiting
-        if turn.wordless and ((record := logged[turn.token]) is None or record.canon == form)
+        if turn.textless and ((record := logged[turn.token]) is None or record.canon == form)
     ]
 
 
 def _by_place(
-    items: Sequence[Item], waiting: list[Begun], form: str | None, read: Callable[[], Known]
+    items: Sequence[Item],
+    waiting: list[Begun],
+    form: str | None,
+    read: Callable[[], SessionRecords],
 ) -> list[Begun]:
     """The turn of a list whose text is masked in another way than when it was announced."""
     known = read()

@@ -20,12 +20,12 @@ from ..base.errors import OptchatError, StoreError
 from ..base.record import clean
 from .begun_turns import Begun, Early, hosts_own, is_its, placed, turns_of
 from .host_messages import STEER, read_message
-from .host_text import told
+from .host_text import user_text
 from .list_reader import Reader
 from .open_turns import Draft, seconds
 from .origin import candidates, find_origin
 from .reconcile import EARLY, Addition, Footing, Plan, Turn, reconcile, unshown
-from .session_records import UNDO_NOTE, Known
+from .session_records import UNDO_NOTE, SessionRecords
 from .store import Batch
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Capture:
         self._parent_of = parent_of or (lambda _session: "")
         self._left: list[str] = []  # sessions this agent was in before
         self._reader = Reader()
-        self._known = Known()
+        self._known = SessionRecords()
         self._footing: Footing | None = None
         self._mark: object | None = None
         self._drafts: list[Draft] = []
@@ -132,7 +132,7 @@ class Capture:
             if own is None:
                 self._begin_hosts_own(length)
                 return
-        what = told(text)
+        what = user_text(text)
         if what is None:
             self._begin_hosts_own(length)
             return
@@ -285,7 +285,7 @@ class Capture:
         with self._turns_lock:
             self._early = None
             self._cut_off(length)
-            self._begin(Begun("", "", wordless=False, time=seconds(self._date()), length=length))
+            self._begin(Begun("", "", textless=False, time=seconds(self._date()), length=length))
 
     def _begin(self, turn: Begun) -> None:
         self._turns.append(turn)
@@ -371,14 +371,14 @@ class Capture:
                 items,
                 self._known,
                 self._open(before=turn.token),
-                self._facts(turn.token, sure=True),
+                self._facts(turn.token, is_own_list=True),
             )
             entries = [addition.entry for addition in plan.additions]
             strange = any(
                 entry.kind == "user" and not entry.turn and entry.tool != STEER for entry in entries
             )
             if (
-                plan.firm
+                plan.consistent
                 and not strange
                 and not any(entry.unshown and entry.turn in tokens for entry in entries)
             ):
@@ -404,10 +404,10 @@ class Capture:
         self._keep_unkept()
         self._write_left()
         hosts_own, turn = (turn, None) if turn is not None and not turn.token else (None, turn)
-        sure, spare, likely = turn is not None, "", False
+        is_own_list, reserve_token, likely = turn is not None, "", False
         token = turn.token if turn is not None else ""
         if turn is None and hosts_own is None:
-            spare = EARLY + uuid4().hex[:16]
+            reserve_token = EARLY + uuid4().hex[:16]
             with self._turns_lock:
                 last = self._turns[-1] if self._turns else None
                 likely = last is not None and bool(last.token) and not last.over and not last.undone
@@ -415,8 +415,10 @@ class Capture:
         marked = self._reader.marked()
         for _ in range(_RETRIES_MAX):
             self._refresh()
-            drafts = self._open(before=token if sure else "")
-            facts = self._facts(token, sure=sure, spare=spare, author=author)
+            drafts = self._open(before=token if is_own_list else "")
+            facts = self._facts(
+                token, is_own_list=is_own_list, reserve_token=reserve_token, author=author
+            )
             if hosts_own is not None:
                 facts.hosts_own, facts.began = True, hosts_own.time
                 facts.since = (
@@ -453,8 +455,8 @@ class Capture:
             )
         if plan.early is not None:
             with self._turns_lock:
-                self._early = Early(spare, plan.early.canon, plan.early.parts)
-        if sure or hosts_own is not None:
+                self._early = Early(reserve_token, plan.early.canon, plan.early.parts)
+        if is_own_list or hosts_own is not None:
             self._rewound = False
         self._ended_with = next((item for item in reversed(items) if not item.steer), None)
 
@@ -491,7 +493,9 @@ class Capture:
             self._seen_to = next(found, self._seen_to)
         return self._seen_to
 
-    def _facts(self, token: str, *, sure: bool, spare: str = "", author: str = "") -> Turn:
+    def _facts(
+        self, token: str, *, is_own_list: bool, reserve_token: str = "", author: str = ""
+    ) -> Turn:
         with self._turns_lock:
             begun = [turn for turn in self._turns if turn.token]
             places = {
@@ -507,12 +511,12 @@ class Capture:
         return Turn(
             self.session,
             token,
-            sure=sure,
+            is_own_list=is_own_list,
             rewound=self._rewound,
-            spare=spare,
+            reserve_token=reserve_token,
             platform=self.platform,
             author=author,
-            waiting=waiting,
+            unfinished_turns=waiting,
             footing=self._footing,
             seen_to=self._last_shown(),
             placed=places,
@@ -534,8 +538,8 @@ class Capture:
             draft.mine = draft.owner == self.owner
             # No list is awaited for the note of an undo, so that whoever is next may write it down.
             is_undo = draft.kind == "note" and not draft.aside and not waiting
-            draft.foreign = not (draft.mine or is_undo or draft.token in self._adopted)
-            waiting = waiting or draft.foreign
+            draft.other_owner = not (draft.mine or is_undo or draft.token in self._adopted)
+            waiting = waiting or draft.other_owner
         # What was found open when the session was opened, and what came along from the one it is a
         # copy of, is older than what was begun here, though a clock may say otherwise.
         older = self._adopted
@@ -574,14 +578,14 @@ class Capture:
             return entry  # a host's clock may hold anything; the time of writing is near enough
         return replace(entry, date=date)
 
-    def _refreshed(self) -> Known:
+    def _refreshed(self) -> SessionRecords:
         self._refresh()
         return self._known
 
     def _refresh(self) -> None:
         news = self._store.news(self.session, self._mark)
         if news.fresh:  # what was found out about lists was found out by what is no longer so
-            self._known = Known()
+            self._known = SessionRecords()
             self._footing = None
             self._reader.forget()
         for fork in news.forks:
@@ -599,7 +603,7 @@ class Capture:
         self._keep_unkept()
         self._write_left()
         self._refresh()
-        drafts = [draft for draft in self._open() if not draft.foreign]
+        drafts = [draft for draft in self._open() if not draft.other_owner]
         try:
             self._write_down(self.session, drafts)
         except OptchatError:
@@ -620,7 +624,7 @@ class Capture:
                 known, mark = self._known, self._mark
             else:
                 news = self._store.news(session, None)
-                known, mark = Known(), news.mark
+                known, mark = SessionRecords(), news.mark
                 known.add(news.messages)
                 for bind in news.binds:
                     known.bind(bind.id, bind.uid, bind.turn)

@@ -29,12 +29,12 @@ from ..base.host_phrases import (
 )
 from ..base.record import clean
 from .host_text import (
+    assistant_text,
     is_error,
     leading_steers,
     split_steers,
     split_summary,
-    spoken,
-    told,
+    user_text,
     without_restatement,
 )
 from .own_tools import is_ours
@@ -176,7 +176,7 @@ def _marked(message: Mapping[str, Any]) -> Iterator[Item]:
     text = text_of(message.get("content"))
     if split_summary(text, flagged=bool(message.get(SUMMARY_FLAG.key))) is not None:
         yield from _user(message)
-    elif (what := told(text)) is not None and what.kind != "user":
+    elif (what := user_text(text)) is not None and what.kind != "user":
         yield from _said(text, parts=False)
 
 
@@ -224,7 +224,7 @@ def _said(text: str, *, parts: bool) -> Iterator[Item]:
         yield _steer(steer, "")
     rest, steers = split_steers(text)
     if rest.strip() or not (steers or joined):
-        what = told(rest)
+        what = user_text(rest)
         if what is not None and what.kind == "talk":
             yield Item("talk", what.text, key_of("talk", what.text))
         elif what is not None:
@@ -262,7 +262,7 @@ def _agent(message: Mapping[str, Any]) -> Iterator[Item]:
 
 
 def _spoken(text: str) -> Iterator[Item]:
-    said = spoken(text)
+    said = assistant_text(text)
     if said.strip():
         yield Item("talk", said, key_of("talk", said), author=HOST if is_error(said) else "")
 
@@ -339,7 +339,7 @@ def _named_part(part: dict[str, Any]) -> str:
     if isinstance(text, str) and kind in (None, "text", "input_text", "output_text"):
         if "memory-context" not in text and not text.startswith("[System"):
             return text
-        what = told(
+        what = user_text(
             text
         )  # what a host adds to a list, memory or a note, it adds as one more text part
         return what.text if what else ""

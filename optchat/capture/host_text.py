@@ -150,7 +150,7 @@ def masked_end(whole: str, end: str) -> str | None:
     )
 
 
-def told(text: str) -> Told | None:
+def user_text(text: str) -> Told | None:
     """What the user said, and as what to log it; None where every word is the host's.
 
     Blank text that came so stays blank.
@@ -192,7 +192,7 @@ def _kind_of(text: str) -> str:
     return next((kind for kind, heads in _KINDS if heads.match(text)), "user")
 
 
-def spoken(text: str) -> str:
+def assistant_text(text: str) -> str:
     """What the agent said: without thoughts at the beginning, empty where the host wrote it."""
     if "<" in text[:64]:
         while thoughts := _THOUGHTS.match(text):

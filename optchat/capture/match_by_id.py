@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .host_messages import Item
     from .pairing import Match
-    from .plan import Case
+    from .plan import Reconciliation
     from .session_records import Record
 
 
@@ -32,10 +32,10 @@ _CLOCK_S: Final = 1
 """Dates in the log may be in whole seconds."""
 
 
-def fresh_named(case: Case) -> list[New]:
+def fresh_named(case: Reconciliation) -> list[New]:
     """The new part of a list, in order."""
     case.running = (
-        case.running if case.turn.sure else None
+        case.running if case.turn.is_own_list else None
     )  # another list may show it among others, or not at all
     seen: list[New] = []
     unknown: list[Item] = []
@@ -72,7 +72,7 @@ def fresh_named(case: Case) -> list[New]:
     return seen
 
 
-def _place(case: Case, seen: list[New], matched: dict[int, Record]) -> None:
+def _place(case: Reconciliation, seen: list[New], matched: dict[int, Record]) -> None:
     """Say of what the agent did where it belongs.
 
     A broken turn's deeds to the session of that turn.
@@ -104,7 +104,7 @@ def _place(case: Case, seen: list[New], matched: dict[int, Record]) -> None:
         before = item
 
 
-def _nameless(case: Case) -> list[Record]:
+def _nameless(case: Reconciliation) -> list[Record]:
     """The records that items with unknown ids may be: those without an id, or copied with new ones.
 
     Host B's gateway copies the rows of a branch without their ids (0.22.2,
@@ -128,7 +128,7 @@ def _may_be_shown(record: Record, unknown: list[Item]) -> bool:
     return not logged or any(item.stamp <= logged + _CLOCK_S for item in unknown if item.said)
 
 
-def _gained(case: Case, item: Item, records: list[Record]) -> list[New]:
+def _gained(case: Reconciliation, item: Item, records: list[Record]) -> list[New]:
     """What a message whose id is known has gained since: joined to it, or filled in later."""
     unknown = tuple(name for name in item.absorbed if name not in case.known.by_uid)
     if item.said:
@@ -148,7 +148,7 @@ def _gained(case: Case, item: Item, records: list[Record]) -> list[New]:
 
 
 def _gained_words(
-    case: Case, item: Item, records: list[Record], unknown: tuple[str, ...]
+    case: Reconciliation, item: Item, records: list[Record], unknown: tuple[str, ...]
 ) -> tuple[New | None, tuple[str, ...]]:
     """What a message of the user's has gained, and the ids that are left to be bound."""
     known = joined(*(record.canon for record in records))
@@ -184,7 +184,9 @@ def _is_edited(item: Item, records: list[Record]) -> bool:
     )
 
 
-def _without_early(case: Case, rest: str, names: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+def _without_early(
+    case: Reconciliation, rest: str, names: tuple[str, ...]
+) -> tuple[str, tuple[str, ...]]:
     """Take off what a message has gained that was logged before the host had named it."""
     for record in case.known.shown(case.turn.session) if rest and names else ():
         after = (
@@ -203,7 +205,7 @@ def _without_early(case: Case, rest: str, names: tuple[str, ...]) -> tuple[str, 
 
 
 def _without_nameless(
-    case: Case,
+    case: Reconciliation,
     seen: list[New],
     unknown: list[Item],
     nameless: list[Record],
@@ -215,8 +217,10 @@ def _without_nameless(
     """
     flow = _before_running(case, [item for item in unknown if not item.steer])
     own = next((at for at, record in enumerate(nameless) if record is case.own), None)
-    match = align(flow, nameless, expected(case, flow), cut=True, own=own, sure=case.turn.sure)
-    case.plan.firm = match.firm
+    match = align(
+        flow, nameless, expected(case, flow), cut=True, own=own, is_own_list=case.turn.is_own_list
+    )
+    case.plan.consistent = match.consistent
     masked = _masked_pairs(flow, nameless, match)
     pairs = dict(match.pairs) | {at: here for at, (here, _) in masked.items()}
     if pairs:
@@ -254,7 +258,7 @@ def _names_of(item: Item, records: Sequence[Record], here: int) -> list[Bind]:
     return [Bind(records[here].id, uid=name) for name in names[:1]]
 
 
-def _known_steers(case: Case, unknown: list[Item]) -> set[int]:
+def _known_steers(case: Reconciliation, unknown: list[Item]) -> set[int]:
     """Which items are messages into a running turn that are logged, without an id or before
     a copy.
     """
@@ -273,7 +277,7 @@ def _known_steers(case: Case, unknown: list[Item]) -> set[int]:
     return found
 
 
-def _before_running(case: Case, flow: list[Item]) -> list[Item]:
+def _before_running(case: Reconciliation, flow: list[Item]) -> list[Item]:
     """The items without the running turn's message and what follows it.
 
     That one is not logged, so it is none of those that are.

@@ -22,7 +22,7 @@ from .plan import Bind, Footing, New, is_blank, new_after
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .plan import Case
+    from .plan import Reconciliation
     from .session_records import Record
 
 _AGAIN: Final = (64, 8)
@@ -33,7 +33,7 @@ but where the same few words were said over and over.
 """
 
 
-def fresh_unnamed(case: Case, gap: int) -> list[New]:
+def fresh_unnamed(case: Reconciliation, gap: int) -> list[New]:
     """The new part of a list, in order.
 
     ``gap``: index of the last summary, or -1: what stands before it was there before it.
@@ -53,7 +53,7 @@ def fresh_unnamed(case: Case, gap: int) -> list[New]:
     flow = [case.items[k] for k in places]
     anchor = (
         _anchor(case, flow)
-        if case.running is not None and (case.turn.sure or case.turn.likely)
+        if case.running is not None and (case.turn.is_own_list or case.turn.likely)
         else None
     )
     if anchor is None:
@@ -69,7 +69,9 @@ _Read = tuple[list[New], Match, list[Item]]
 """What is new, and the match it comes from, with the items that were matched."""
 
 
-def _after_known(case: Case, flow: list[Item], records: Sequence[Record], *, cut: bool) -> _Read:
+def _after_known(
+    case: Reconciliation, flow: list[Item], records: Sequence[Record], *, cut: bool
+) -> _Read:
     flow = [item for item in flow if not item.again]
     own = (
         None
@@ -81,8 +83,10 @@ def _after_known(case: Case, flow: list[Item], records: Sequence[Record], *, cut
         new = new_after(old, shown)
         _place_missing(new, old, records, shown)
         return [*new, *rest], shown, flow
-    match = align(old, records, expected(case, old), cut=cut, own=own, sure=case.turn.sure)
-    case.plan.firm = match.firm
+    match = align(
+        old, records, expected(case, old), cut=cut, own=own, is_own_list=case.turn.is_own_list
+    )
+    case.plan.consistent = match.consistent
     _go_on_in(case, records, match)
     new = new_after(old, match)
     _place_missing(new, old, records, match)
@@ -90,7 +94,7 @@ def _after_known(case: Case, flow: list[Item], records: Sequence[Record], *, cut
 
 
 def _shown_after_all(
-    case: Case, items: Sequence[Item], records: Sequence[Record], *, cut: bool
+    case: Reconciliation, items: Sequence[Item], records: Sequence[Record], *, cut: bool
 ) -> Match | None:
     """The match of a list that shows just what is logged, turns among it that no list had shown.
 
@@ -113,7 +117,12 @@ def _shown_after_all(
 
 
 def _with_own(
-    case: Case, flow: list[Item], records: Sequence[Record], anchor: tuple[int, str], *, cut: bool
+    case: Reconciliation,
+    flow: list[Item],
+    records: Sequence[Record],
+    anchor: tuple[int, str],
+    *,
+    cut: bool,
 ) -> _Read:
     """What is new where the running turn's message was found.
 
@@ -144,14 +153,14 @@ def _with_own(
     return [*new, *between, own_new, *rest], match, before
 
 
-def _parted(case: Case, flow: list[Item]) -> tuple[list[Item], list[New]]:
+def _parted(case: Reconciliation, flow: list[Item]) -> tuple[list[Item], list[New]]:
     """The items that may be logged, and what follows from the first that is known not to be."""
     at = case.first_open(flow)
     return flow[:at], [New.whole(item) for item in flow[at:]]
 
 
 def _taken_for_another(
-    case: Case, after: Sequence[Item], records: Sequence[Record], match: Match
+    case: Reconciliation, after: Sequence[Item], records: Sequence[Record], match: Match
 ) -> list[New] | None:
     """What is new after the running turn's message where that is logged as the message of an older
     turn with the same words.
@@ -163,7 +172,7 @@ def _taken_for_another(
         record is None
         or record.canon != case.running.canon
         or not record.said
-        or record.turn not in case.turn.waiting
+        or record.turn not in case.turn.unfinished_turns
     ):
         return None
     known = records[here + 1 :]
@@ -176,7 +185,7 @@ def _taken_for_another(
     return [New.whole(item) for item in after[len(known) :] if not item.again]
 
 
-def _go_on_in(case: Case, records: Sequence[Record], match: Match) -> None:
+def _go_on_in(case: Reconciliation, records: Sequence[Record], match: Match) -> None:
     """What follows a known message without a word of the user's between belongs to that message's
     session, and not to a branch.
 
@@ -206,7 +215,7 @@ def _place_missing(
             missing[id(item)].session = session
 
 
-def _anchor(case: Case, flow: Sequence[Item]) -> tuple[int, str] | None:
+def _anchor(case: Reconciliation, flow: Sequence[Item]) -> tuple[int, str] | None:
     """Where the running turn's own message stands in a list without ids, and what the host joined
     before it.
 
@@ -221,17 +230,17 @@ def _anchor(case: Case, flow: Sequence[Item]) -> tuple[int, str] | None:
     if draft.canon != item.canon and not (item.parts or joined) and _is_older(case, item):
         return None
     if draft.text is None:
-        return (at, "") if item.parts or case.turn.sure else None
+        return (at, "") if item.parts or case.turn.is_own_list else None
     if not draft.canon:
-        return (at, item.canon) if case.turn.sure or not item.canon else None
+        return (at, item.canon) if case.turn.is_own_list or not item.canon else None
     before = without_end(item.canon, draft.canon)
     if before is not None:
         return at, before
     framed = len(draft.canon) >= 8 and item.canon.endswith(draft.canon)
-    return (at, "") if case.turn.sure or framed else None
+    return (at, "") if case.turn.is_own_list or framed else None
 
 
-def _is_older(case: Case, item: Item) -> bool:
+def _is_older(case: Reconciliation, item: Item) -> bool:
     """Whether the last message of a list is one the agent's lists have shown before.
 
     The turn's own may be one that says nothing, or none of the user's: the host has marked it as
@@ -244,7 +253,7 @@ def _is_older(case: Case, item: Item) -> bool:
     return last is not None and last.key == item.key
 
 
-def _with_steers(case: Case, fresh: list[New]) -> list[New]:
+def _with_steers(case: Reconciliation, fresh: list[New]) -> list[New]:
     """Put in what the user sent into running turns: right after the result a host hung it on.
 
     A host takes the last result there is, and that may be an older turn's, which the log holds
@@ -268,7 +277,7 @@ def _with_steers(case: Case, fresh: list[New]) -> list[New]:
         else:
             late.append(New(item))
     said = [new for new in fresh if new.unit is not None]
-    ends_new = bool(said) and case.turn.spare and said[-1].item is case.items[-1]
+    ends_new = bool(said) and case.turn.reserve_token and said[-1].item is case.items[-1]
     if ends_new and (len(said) > 1 or case.begun is None):
         said.pop()  # a turn that is not announced yet can have been sent nothing
     last = said[-1] if said else None
@@ -288,7 +297,7 @@ def _cut_short(item: Item, canon: str) -> Item:
 # -- not beginning anew with every list
 
 
-def _footing(case: Case, start: int, records: Sequence[Record]) -> Footing | None:
+def _footing(case: Reconciliation, start: int, records: Sequence[Record]) -> Footing | None:
     """Where the last list stood firm, if this one still does."""
     footing = case.turn.footing
     if (
@@ -304,7 +313,7 @@ def _footing(case: Case, start: int, records: Sequence[Record]) -> Footing | Non
 
 
 def _step_on(
-    case: Case, flow: Sequence[Item], records: Sequence[Record], match: Match, base: int
+    case: Reconciliation, flow: Sequence[Item], records: Sequence[Record], match: Match, base: int
 ) -> None:
     """Find the next footing: far enough before the end of what is known."""
     if match.pairs:

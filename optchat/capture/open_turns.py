@@ -50,13 +50,13 @@ class Draft:
     ``text`` is None where the host announced it without words (a picture). ``owner``: the instance
     it runs in.
 
-    ``foreign``: it was begun by another instance, which may be at work on it still. ``kind``
+    ``other_owner``: it was begun by another instance, which may be at work on it still. ``kind``
     ``note``: no message of the user's but one of ours that must stand between them (an undo).
-    ``record``: the turn is in the log already, and only a list that shows it is awaited; ``late``:
-    lists have shown younger turns since, so that only an old list will. ``mine``: it was begun by
-    the very instance that is shown the list. ``aside``: an entry that stands in no list (what a
-    subagent reported, what the host's memory tool wrote) and waits for its place in the log;
-    ``clue``: words that stand in the message it belongs behind.
+    ``record``: the turn is in the log already, and only a list that shows it is awaited;
+    ``superseded``: lists have shown younger turns since, so that only an old list will. ``mine``:
+    it was begun by the very instance that is shown the list. ``aside``: an entry that stands in no
+    list (what a subagent reported, what the host's memory tool wrote) and waits for its place in
+    the log; ``clue``: words that stand in the message it belongs behind.
     """
 
     token: str
@@ -68,8 +68,8 @@ class Draft:
     kind: str = "user"
     canon: str = ""
     record: Record | None = None
-    foreign: bool = False
-    late: bool = False
+    other_owner: bool = False
+    superseded: bool = False
     mine: bool = True
     aside: bool = False
     clue: str = ""
@@ -84,9 +84,9 @@ class Draft:
         return seconds(self.date)
 
     @property
-    def wordless(self) -> bool:
+    def textless(self) -> bool:
         """Whether it may be a message whose words nobody told us."""
-        return self.text is None and not self.foreign
+        return self.text is None and not self.other_owner
 
     @property
     def said(self) -> bool:
@@ -94,7 +94,7 @@ class Draft:
         return self.kind != "note" and not self.aside
 
     @classmethod
-    def of(cls, record: Record, *, late: bool) -> Draft:
+    def of(cls, record: Record, *, superseded: bool) -> Draft:
         """A turn that is logged; if no list has shown it yet, one is awaited."""
         text = record.text or record.canon
         return cls(
@@ -104,7 +104,7 @@ class Draft:
             record.date,
             kind=record.kind,
             record=record,
-            late=late,
+            superseded=superseded,
             mine=False,
         )
 
@@ -130,16 +130,16 @@ class Unit:
     """A new message in the user's role: its canonical text as far as it is new.
 
     ``parts``: its content was a list. ``masked``: its host hides secrets, and names its messages.
-    ``ahead``: it ends a list that may be shown before the turn it opens is announced. ``worded``:
-    it is no message that was announced without words: it is text, and did not come out of a
-    database, which keeps no pictures. ``stamp``: when the host took it in, in seconds, if it says
-    so. ``token``: the turn it is known to be, by its place.
+    ``maybe_unannounced``: it ends a list that may be shown before the turn it opens is announced.
+    ``worded``: it is no message that was announced without words: it is text, and did not come out
+    of a database, which keeps no pictures. ``stamp``: when the host took it in, in seconds, if it
+    says so. ``token``: the turn it is known to be, by its place.
     """
 
     canon: str
     parts: bool = False
     masked: bool = False
-    ahead: bool = False
+    maybe_unannounced: bool = False
     worded: bool = False
     stamp: float = 0.0
     pieces: list[Piece] | None = None
@@ -212,14 +212,16 @@ def _forward(units: Sequence[Unit], drafts: Sequence[Draft]) -> list[_Places | N
 
 def _whole(unit: Unit, drafts: Sequence[Draft], order: range) -> _Places | None:
     same = [at for at in order if drafts[at].text is not None and drafts[at].canon == unit.canon]
-    same.sort(key=lambda at: drafts[at].late)
-    if unit.ahead and unit.stamp:
+    same.sort(key=lambda at: drafts[at].superseded)
+    if unit.maybe_unannounced and unit.stamp:
         same = [at for at in same if _may_be_ahead(drafts[at], unit.stamp)]
     if len(same) > 1 and unit.stamp:
         away = {at: _apart(drafts[at], unit) for at in same}
         if min(away.values()) < NEAR_S:
             same.sort(key=away.__getitem__)
-    return [(same[0], unit.canon)] if same and (unit.canon or not drafts[same[0]].late) else None
+    return (
+        [(same[0], unit.canon)] if same and (unit.canon or not drafts[same[0]].superseded) else None
+    )
 
 
 def _apart(draft: Draft, unit: Unit) -> float:
@@ -243,7 +245,7 @@ def _may_be_ahead(draft: Draft, stamp: float) -> bool:
 
 def _wordless(unit: Unit, drafts: Sequence[Draft], order: range) -> _Places | None:
     """A turn announced without words is the message with a picture that nothing else explains."""
-    silent = [at for at in order if drafts[at].wordless and not unit.ahead]
+    silent = [at for at in order if drafts[at].textless and not unit.maybe_unannounced]
     single = len(silent) == 1 or "\n\n" not in unit.canon  # else it may be several of them, joined
     near = [
         at for at in silent if single and unit.stamp and abs(drafts[at].time - unit.stamp) < _SOON_S
@@ -320,7 +322,7 @@ class _Split:
     def _sizes(self, at: int, here: int, left: int) -> Iterable[int]:
         """How many parts a draft may take of those that are left."""
         draft, size = self.drafts[at], len(self.words[at])
-        if draft.wordless:
+        if draft.textless:
             return () if self.worded else range(1, left + 1)
         if not size or size > left:
             return ()
@@ -350,16 +352,16 @@ def _pair_by_place(units: Sequence[Unit], drafts: Sequence[Draft], *, oldest_fir
     for k in range(
         len(units) - 1, -1, -1
     ):  # a picture's text is known only once the host has reloaded it
-        if units[k].pieces is None and not units[k].ahead and not units[k].worded:
+        if units[k].pieces is None and not units[k].maybe_unannounced and not units[k].worded:
             _pair_silent(
-                units, k, [drafts[at] for at in _free(units, k, order) if drafts[at].wordless]
+                units, k, [drafts[at] for at in _free(units, k, order) if drafts[at].textless]
             )
     for way in (_alike, _both_masked):
         for k in range(len(units)) if oldest_first else range(len(units) - 1, -1, -1):
             unit, places = units[k], _free(units, k, order)
             if (
                 unit.pieces is not None
-                or unit.ahead
+                or unit.maybe_unannounced
                 or (way is not _alike and len(places) != _unpaired_around(units, k))
             ):
                 # without likeness, only where as many turns as messages are left at this place
@@ -410,8 +412,8 @@ def _both_masked(unit: Unit, draft: Draft) -> bool:
     """Whether so much of one text may be hidden that nothing is left to compare."""
     return (
         unit.masked
-        and not draft.foreign
-        and not draft.late
+        and not draft.other_owner
+        and not draft.superseded
         and has_mask(f"{unit.canon} {draft.canon}")
     )
 
@@ -432,7 +434,7 @@ def _alike(unit: Unit, draft: Draft) -> bool:
     Where the host gives no ids, only if one holds the other: a wrong pair would lose a message.
     """
     timely = bool(unit.stamp) and abs(draft.time - unit.stamp) < NEAR_S
-    if draft.foreign or (draft.late and not timely):
+    if draft.other_owner or (draft.superseded and not timely):
         return False
     if unit.masked:
         return alike(unit.canon, draft.canon)

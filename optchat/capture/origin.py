@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from ..base.canon import canon, has_mask
 from .host_text import alike
 from .reconcile import Plan, Turn, reconcile
-from .session_records import Fork, Known
+from .session_records import Fork, SessionRecords
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -114,7 +114,9 @@ def find_origin(
     )  # strangers it leaves, less is better; what it explains
     names = list(dict.fromkeys(name for name in names if name != turn.session))
     is_here = (
-        turn.sure or turn.hosts_own or (turn.likely and _ends_with_running(items, turn, drafts))
+        turn.is_own_list
+        or turn.hosts_own
+        or (turn.likely and _ends_with_running(items, turn, drafts))
     )
     tried = 0
     while tried < min(len(names), TRIED_MOST):
@@ -144,12 +146,12 @@ def find_origin(
         fork = Fork(first, name, -1, frozenset(d.token for d in there.drafts if d.session == name))
         if not _begins_there(items, [*here.messages, *there.messages], [*drafts, *there.drafts]):
             continue
-        copied, sure = _as_copy(items, turn, drafts, fork=fork, read=(here, there))
-        common = len(plan.additions) - len(copied.additions) + MATCHED_LEAST * sure
-        sure = sure or not copied.strangers
-        if copied.reached < 0 and not sure:
+        copied, is_own_list = _as_copy(items, turn, drafts, fork=fork, read=(here, there))
+        common = len(plan.additions) - len(copied.additions) + MATCHED_LEAST * is_own_list
+        is_own_list = is_own_list or not copied.strangers
+        if copied.reached < 0 and not is_own_list:
             continue
-        least = 0 if sure and best is None else MATCHED_LEAST - 1
+        least = 0 if is_own_list and best is None else MATCHED_LEAST - 1
         fit = (-len(copied.strangers), common)
         if _adds_less(copied, plan) and common > least and fit > best_fit:
             reached = max([copied.reached, *(bind.id for bind in copied.binds)])
@@ -256,7 +258,9 @@ def _first_of(session: str, read: News) -> str:
     return session
 
 
-def _tried(items: Sequence[Item], known: Known, drafts: Sequence[Draft], turn: Turn) -> Plan:
+def _tried(
+    items: Sequence[Item], known: SessionRecords, drafts: Sequence[Draft], turn: Turn
+) -> Plan:
     """The plan there would be; the items go on as they were, which no trial may call logged."""
     held = [item.held for item in items]
     plan = reconcile(items, known, drafts, turn)
@@ -265,9 +269,9 @@ def _tried(items: Sequence[Item], known: Known, drafts: Sequence[Draft], turn: T
     return plan
 
 
-def _known(read: Iterable[News], fork: Fork | None = None) -> Known:
+def _known(read: Iterable[News], fork: Fork | None = None) -> SessionRecords:
     """What the log holds of several families, as if they were one."""
-    known = Known()
+    known = SessionRecords()
     messages = {message.id: message for news in read for message in news.messages}
     for news in read:
         for other in news.forks:
@@ -287,4 +291,4 @@ def _disown(drafts: Iterable[Draft]) -> None:
     The note of an undo is awaited by no list, and stands before what follows it.
     """
     for draft in drafts:
-        draft.foreign, draft.mine = draft.said or draft.aside, False
+        draft.other_owner, draft.mine = draft.said or draft.aside, False

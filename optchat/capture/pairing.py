@@ -27,14 +27,14 @@ class Match:
 
     ``pairs``: item and record by index.
 
-    ``firm``: nothing speaks against it. It is not where what stands before the running turn's
+    ``consistent``: nothing speaks against it. It is not where what stands before the running turn's
     message differs in list and log. ``later``: items behind those that are known all the same: what
     was missing stands in their midst. ``missing``: items among the first that are not.
     """
 
     old: int = 0
     rest: str = ""
-    firm: bool = True
+    consistent: bool = True
     pairs: list[tuple[int, int]] = field(default_factory=list)
     later: frozenset[int] = frozenset()
     missing: frozenset[int] = frozenset()
@@ -202,8 +202,8 @@ class Pairing:
         front of turns that were logged long since.
         """
         held = self._held(len(self.items))
-        sure = (at for at in sorted(held) if at > end and self.items[at].said)
-        start = next((at for at in sure if not self.expected.opens(self.items[at])), None)
+        is_own_list = (at for at in sorted(held) if at > end and self.items[at].said)
+        start = next((at for at in is_own_list if not self.expected.opens(self.items[at])), None)
         if start is None:
             return frozenset()
         return frozenset(at for at, _ in found.pairs if at >= start)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .host_messages import Item
     from .pairing import Match
-    from .session_records import Known, Record
+    from .session_records import Record, SessionRecords
 
 EARLY: Final = "early-"
 """Begins the token of a turn whose message a list showed before the host announced the turn."""
@@ -42,26 +42,26 @@ class Footing:
 class Turn:
     """What the instance that was given a list knows of it.
 
-    ``running``: the token of the turn it began last. ``sure``: the list is that turn's own;
+    ``running``: the token of the turn it began last. ``is_own_list``: the list is that turn's own;
     ``likely``: it ends with that turn, as far as its words agree. ``rewound``: the user has taken
-    turns back since. ``spare``: a token for a message that was not announced yet. ``waiting``: the
-    turns no list of their own has come for. ``seen_to``: the last message that the agent's lists
-    have shown so far. ``elsewhere``: its ids may be those of a copy, shown or logged under another
-    session's name. ``placed``: turns by the items that are their messages, by identity: the list
-    each began with told its place. ``hosts_own``: the list is of a turn that the host opened by
-    itself; ``since``: the first item that turn has brought; ``began``: when it began, in seconds;
-    ``unseen``: no list has shown any of it before.
+    turns back since. ``reserve_token``: a token for a message that was not announced yet.
+    ``unfinished_turns``: the turns no list of their own has come for. ``seen_to``: the last message
+    that the agent's lists have shown so far. ``elsewhere``: its ids may be those of a copy, shown
+    or logged under another session's name. ``placed``: turns by the items that are their messages,
+    by identity: the list each began with told its place. ``hosts_own``: the list is of a turn that
+    the host opened by itself; ``since``: the first item that turn has brought; ``began``: when it
+    began, in seconds; ``unseen``: no list has shown any of it before.
     """
 
     session: str
     running: str = ""
-    sure: bool = False
+    is_own_list: bool = False
     likely: bool = False
     rewound: bool = False
-    spare: str = ""
+    reserve_token: str = ""
     platform: str = ""
     author: str = ""
-    waiting: frozenset[str] = frozenset()
+    unfinished_turns: frozenset[str] = frozenset()
     footing: Footing | None = None
     seen_to: int = -1
     elsewhere: bool = False
@@ -99,13 +99,13 @@ class Plan:
     ``early``: the last entry is a message whose turn is not announced yet. ``gap``: the summary now
     in the list.
 
-    ``firm``: nothing in the list speaks against its being the running turn's. ``reached``: the last
-    logged message that the list was found to show, -1 for none. ``settled``: open turns and entries
-    that need none of their own. ``retraction``: a note that the turn's message stands in the place
-    of earlier ones.
+    ``consistent``: nothing in the list speaks against its being the running turn's. ``reached``:
+    the last logged message that the list was found to show, -1 for none. ``settled``: open turns
+    and entries that need none of their own. ``retraction``: a note that the turn's message stands
+    in the place of earlier ones.
     """
 
-    firm: bool = True
+    consistent: bool = True
     additions: list[Addition] = field(default_factory=list)
     binds: list[Bind] = field(default_factory=list)
     settled: list[str] = field(default_factory=list)
@@ -184,7 +184,7 @@ class New:
         return cls(item, text=rest, names=names)
 
 
-class Case:
+class Reconciliation:
     """One list, while a plan is being made of it.
 
     ``own``: the running turn's message, if it is logged; ``running``: that turn, while its message
@@ -195,7 +195,7 @@ class Case:
     """
 
     def __init__(
-        self, items: Sequence[Item], known: Known, drafts: Sequence[Draft], turn: Turn
+        self, items: Sequence[Item], known: SessionRecords, drafts: Sequence[Draft], turn: Turn
     ) -> None:
         self.items = items
         self.known = known
@@ -203,7 +203,10 @@ class Case:
         self.plan = Plan()
         last = known.last_said(turn.session)
         self.drafts = _merged(
-            [Draft.of(record, late=record.id < last) for record in known.unshown(turn.session)],
+            [
+                Draft.of(record, superseded=record.id < last)
+                for record in known.unshown(turn.session)
+            ],
             drafts,
         )
         own = known.by_turn.get(turn.running) if turn.running else None

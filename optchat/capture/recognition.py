@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .host_messages import Item
-    from .session_records import Known, Record
+    from .session_records import Record, SessionRecords
 
 
-def recognize(items: Sequence[Item], known: Known, session: str, begun: Sequence[str]) -> None:
+def recognize(
+    items: Sequence[Item], known: SessionRecords, session: str, begun: Sequence[str]
+) -> None:
     """Let the redacted records of a session's family be known by what the list shows in their
     place.
 
@@ -128,7 +130,7 @@ def _may_be(item: Item, record: Record) -> bool:
     return item.kind == record.kind and item.said == record.said and item.call == record.call
 
 
-def _recognize_steer(items: Sequence[Item], known: Known, record: Record) -> None:
+def _recognize_steer(items: Sequence[Item], known: SessionRecords, record: Record) -> None:
     for item in items:
         if item.steer and item.call == record.call and not known.steers[item.key]:
             known.recognized(record, item)

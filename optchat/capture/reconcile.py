@@ -22,7 +22,7 @@ from .assign_turns import settle
 from .host_text import alike
 from .match_by_id import fresh_named
 from .match_by_text import fresh_unnamed
-from .plan import EARLY, Addition, Bind, Case, Footing, Plan, Turn, unshown
+from .plan import EARLY, Addition, Bind, Footing, Plan, Reconciliation, Turn, unshown
 from .recognition import recognize
 from .session_records import EDIT_NOTE, RETRY_NOTE, REWORD_NOTE
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .host_messages import Item
     from .open_turns import Draft, Piece
     from .plan import New
-    from .session_records import Known, Record
+    from .session_records import Record, SessionRecords
 
 _CLUE_LEAST: Final = 16
 """Characters of a report that hardly stand in another text by chance."""
@@ -40,14 +40,16 @@ _CLUE_LEAST: Final = 16
 __all__ = ["EARLY", "Addition", "Bind", "Footing", "Plan", "Turn", "reconcile", "unshown"]
 
 
-def reconcile(items: Sequence[Item], known: Known, drafts: Sequence[Draft], turn: Turn) -> Plan:
+def reconcile(
+    items: Sequence[Item], known: SessionRecords, drafts: Sequence[Draft], turn: Turn
+) -> Plan:
     """The plan for one list.
 
     ``drafts``: the open turns of the session and its branches, in the order in which they began.
     """
     items = _without_nothing(items, known, drafts, turn.session)
     recognize(items, known, turn.session, [draft.canon for draft in drafts])
-    case = Case(items, known, drafts, turn)
+    case = Reconciliation(items, known, drafts, turn)
     gap = max((at for at, item in enumerate(items) if item.kind == "gap"), default=-1)
     case.plan.gap = items[gap].key if gap >= 0 else ""
     fresh = fresh_named(case) if case.named else fresh_unnamed(case, gap)
@@ -57,7 +59,7 @@ def reconcile(items: Sequence[Item], known: Known, drafts: Sequence[Draft], turn
     return case.plan
 
 
-def _emit(case: Case, fresh: list[New]) -> None:
+def _emit(case: Reconciliation, fresh: list[New]) -> None:
     used = {
         id(piece.draft)
         for new in fresh
@@ -93,12 +95,12 @@ def _emit(case: Case, fresh: list[New]) -> None:
         session = _emit_said(case, new, waiting, order, early=new is early) or session
     if early is not None:
         last = case.plan.additions[-1]
-        last.entry = replace(last.entry, turn=case.turn.spare)
+        last.entry = replace(last.entry, turn=case.turn.reserve_token)
         case.plan.early = early.item
 
 
 def _emit_said(
-    case: Case, new: New, waiting: list[Draft], order: dict[int, int], *, early: bool
+    case: Reconciliation, new: New, waiting: list[Draft], order: dict[int, int], *, early: bool
 ) -> str:
     """Log a message of the user's, or each of those the host has joined.
 
@@ -122,7 +124,7 @@ def _first_piece(fresh: Iterable[New]) -> Piece | None:
 
 
 def _emit_lost(
-    case: Case,
+    case: Reconciliation,
     waiting: list[Draft],
     order: dict[int, int],
     piece: Piece | None,
@@ -140,12 +142,12 @@ def _emit_lost(
     session = ""
     draft = piece.draft if piece is not None else None
     reached = order.get(id(draft), 0) if draft is not None else len(order) if early else 0
-    theirs = draft.session if draft is not None and draft.foreign else ""
+    theirs = draft.session if draft is not None and draft.other_owner else ""
     for lost in list(waiting):
-        ended = not lost.foreign or (
+        ended = not lost.other_owner or (
             lost.said and bool(theirs) and case.known.reaches(theirs, lost.session, lost.token)
         )
-        if ended and (order[id(lost)] < reached or (lost.time <= before and not lost.foreign)):
+        if ended and (order[id(lost)] < reached or (lost.time <= before and not lost.other_owner)):
             waiting.remove(lost)
             session = lost.session
             if (
@@ -155,7 +157,7 @@ def _emit_lost(
     return session
 
 
-def _is_logged_there(case: Case, item: Item, session: str, calls: set[str]) -> bool:
+def _is_logged_there(case: Reconciliation, item: Item, session: str, calls: set[str]) -> bool:
     """Whether a deed was logged late in the session this one is a copy of, after the copy was made.
 
     ``calls``: the calls that were found to be, for their results.
@@ -168,7 +170,7 @@ def _is_logged_there(case: Case, item: Item, session: str, calls: set[str]) -> b
     return False
 
 
-def _since(case: Case) -> set[int]:
+def _since(case: Reconciliation) -> set[int]:
     """What a turn of the host's own has brought.
 
     No turn that came before it, maybe in a parent, has.
@@ -179,7 +181,7 @@ def _since(case: Case) -> set[int]:
     return {id(item) for item in own}
 
 
-def _orphan(case: Case, fresh: list[New]) -> New | None:
+def _orphan(case: Reconciliation, fresh: list[New]) -> New | None:
     """The first new deed of the agent's right behind a summary.
 
     What it was asked is in the summary.
@@ -193,14 +195,14 @@ def _orphan(case: Case, fresh: list[New]) -> New | None:
     return None
 
 
-def _note_retraction(case: Case, fresh: list[New]) -> None:
+def _note_retraction(case: Reconciliation, fresh: list[New]) -> None:
     """Note, before the running turn's message, that it stands in the place of earlier ones.
 
     A host that sends a message again (``/retry``), or after an edit, cuts the old one and all that
     followed off its list and calls no hook.
     """
     own = next((new for new in fresh if _is_of(new, case.turn.running)), None)
-    if own is None or not case.turn.sure or case.turn.rewound or case.turn.seen_to < 0:
+    if own is None or not case.turn.is_own_list or case.turn.rewound or case.turn.seen_to < 0:
         return
     after = _known_before(case, own.item) if case.named else case.before
     if after is None:
@@ -212,7 +214,7 @@ def _note_retraction(case: Case, fresh: list[New]) -> None:
         case.plan.retraction = text
 
 
-def _is_said_again(case: Case, item: Item, gone: list[Record], after: int) -> bool:
+def _is_said_again(case: Reconciliation, item: Item, gone: list[Record], after: int) -> bool:
     """Whether what a list without ids seems to lack are words it does show.
 
     Said again after an undo.
@@ -223,7 +225,7 @@ def _is_said_again(case: Case, item: Item, gone: list[Record], after: int) -> bo
     return said[-len(gone) :] == [record.canon for record in reversed(gone)]
 
 
-def _note(case: Case, text: str) -> None:
+def _note(case: Reconciliation, text: str) -> None:
     session, platform = case.turn.session, case.turn.platform
     entry = Entry(kind="note", text=text, session=session, platform=platform)
     case.plan.additions.append(Addition(entry))
@@ -235,7 +237,7 @@ def _is_of(new: New, turn: str) -> bool:
     return draft is not None and draft.token == turn and draft.record is None
 
 
-def _known_before(case: Case, item: Item) -> int | None:
+def _known_before(case: Reconciliation, item: Item) -> int | None:
     """The logged message right before an item of a list with ids; -1 if the item is the first."""
     behind = iter(reversed(case.items))
     any(other is item for other in behind)  # moves on to what stands before it
@@ -247,7 +249,7 @@ def _known_before(case: Case, item: Item) -> int | None:
     return max((record.id for record in case.known.by_uid.get(before.uid, ())), default=None)
 
 
-def _settle_reported(case: Case, item: Item, waiting: list[Draft]) -> None:
+def _settle_reported(case: Reconciliation, item: Item, waiting: list[Draft]) -> None:
     """Drop the reports a host hands to the agent in a row of its own.
 
     They are logged as that row.
@@ -259,7 +261,7 @@ def _settle_reported(case: Case, item: Item, waiting: list[Draft]) -> None:
         case.plan.settled.append(draft.token)
 
 
-def _add_asides(case: Case, item: Item, waiting: list[Draft]) -> None:
+def _add_asides(case: Reconciliation, item: Item, waiting: list[Draft]) -> None:
     """Log what came of a tool call besides its result, once that is logged."""
     if item.kind != "echo":
         return
@@ -271,7 +273,7 @@ def _add_asides(case: Case, item: Item, waiting: list[Draft]) -> None:
 
 
 def _is_aside(draft: Draft) -> bool:
-    return draft.aside and not draft.foreign
+    return draft.aside and not draft.other_owner
 
 
 def _tells_of(text: str, draft: Draft) -> bool:
@@ -294,7 +296,7 @@ def _holds(text: str, clue: str) -> bool:
     return bool(clue) and any(re.search(start + re.escape(words), text) for words in quoted)
 
 
-def _emit_undo(case: Case, fresh: list[New], waiting: list[Draft]) -> None:
+def _emit_undo(case: Reconciliation, fresh: list[New], waiting: list[Draft]) -> None:
     """Note an undo before what the agent does of its own in the list that it has shortened."""
     if (
         not fresh
@@ -302,14 +304,14 @@ def _emit_undo(case: Case, fresh: list[New], waiting: list[Draft]) -> None:
         or case.known.last_said(case.turn.session) <= case.plan.reached
     ):
         return
-    ours = [draft for draft in waiting if not draft.foreign]
+    ours = [draft for draft in waiting if not draft.other_owner]
     for draft in takewhile(lambda draft: not (draft.said or draft.aside), ours):
         waiting.remove(draft)
         case.plan.additions.append(unshown(draft, case.turn.platform))
 
 
 def _without_nothing(
-    items: Sequence[Item], known: Known, drafts: Sequence[Draft], session: str
+    items: Sequence[Item], known: SessionRecords, drafts: Sequence[Draft], session: str
 ) -> Sequence[Item]:
     """The items without empty rows in the user's role that cannot be white space somebody has sent.
 
@@ -335,14 +337,14 @@ def _is_wordless(new: New) -> bool:
     return pieces is not None and not new.item.text.strip() and all(p.draft is None for p in pieces)
 
 
-def _is_early(case: Case, last: New) -> bool:
+def _is_early(case: Reconciliation, last: New) -> bool:
     """Whether the list ends with a message that no turn explains.
 
     Its turn is about to be announced.
     """
     if (
         case.running is not None
-        or not case.turn.spare
+        or not case.turn.reserve_token
         or last.item is not case.items[-1]
         or case.is_saved(last.item)
     ):
@@ -351,7 +353,7 @@ def _is_early(case: Case, last: New) -> bool:
     return pieces is not None and pieces[-1:] != [] and pieces[-1].draft is None
 
 
-def _add(case: Case, new: New, session: str) -> None:
+def _add(case: Reconciliation, new: New, session: str) -> None:
     item = new.item
     entry = Entry(
         kind=item.kind,
@@ -366,7 +368,9 @@ def _add(case: Case, new: New, session: str) -> None:
     case.plan.additions.append(Addition(entry, item.stamp))
 
 
-def _say(case: Case, item: Item, piece: Piece, name: str, session: str, *, alone: bool) -> None:
+def _say(
+    case: Reconciliation, item: Item, piece: Piece, name: str, session: str, *, alone: bool
+) -> None:
     draft = piece.draft
     if draft is not None and draft.record is not None:
         if name or not draft.record.shown:
@@ -407,7 +411,7 @@ def _row_turn(item: Item) -> str:
     return f"row-{item.uid or blake2b(item.key.encode(), digest_size=8).hexdigest()}"
 
 
-def _add_others(case: Case, item: Item, session: str) -> None:
+def _add_others(case: Reconciliation, item: Item, session: str) -> None:
     """Log what others said in the channel as notes.
 
     No list shows them again as messages of their own.

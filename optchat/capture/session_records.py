@@ -136,7 +136,7 @@ class _View:
             self.unshown.append(record)
 
 
-class Known:
+class SessionRecords:
     """The records of one family of sessions, in log order.
 
     ``steers``: how many messages in the middle of a turn have a key. ``calls``: keys of all calls.

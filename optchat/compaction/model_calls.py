@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 TRIES: Final = 5
 """Attempts at one line; each is one conversation of at most five calls."""
-HOPELESS: Final = 20
+GIVE_UP_AFTER_REFUSALS: Final = 20
 """After so many attempts in a row that gave no line, there is one for each line until one does.
 
 A model that cannot do it at all would else spend a day's tokens on two dozen lines.
@@ -50,7 +50,7 @@ LOST_S: Final = 3_600.0
 Its thread is given up, and with it its place among those in flight. Five answers of a slow model on
 a slow machine take half of that.
 """
-STRANGERS: Final = 3
+OUTAGE_AFTER_LINES: Final = 3
 """So many lines failing for the first time, one after the other with no success between them, is no
 line's fault.
 """
@@ -60,7 +60,7 @@ AGAIN_S: Final = 3_600.0
 The first is as late: a process that is started for a minute, fifty times a day, would ask fifty
 times for the same line.
 """
-ANEW: Final = 3
+FALLBACK_RETRIES: Final = 3
 """Attempts at one fallback.
 
 One that stands at the log's end for months would else be paid for every hour of them.
@@ -103,7 +103,7 @@ class ModelWork(Protocol):
         """What the model is told of the past for this job."""
 
 
-class _Flight(NamedTuple):
+class _Call(NamedTuple):
     job: Job
     began: float
 
@@ -113,7 +113,7 @@ class _Failed(NamedTuple):
     due: float
 
 
-class Lanes:
+class ModelCalls:
     """Lines being written by the model, at most ``jobs`` at once.
 
     All methods are for the compactor's own thread.
@@ -142,13 +142,13 @@ class Lanes:
         self._work, self._write, self._local = work, write, local
         self._jobs, self._spawn, self._wake = jobs, spawn, wake
         self._resting, self._told, self._now = resting, told, now
-        self._flying: dict[Place, _Flight] = {}
+        self._flying: dict[Place, _Call] = {}
         self._failed: dict[Place, _Failed] = {}
         self._again: dict[Place, Ready] = {}  # fallbacks to be written anew
         self._anew: set[Place] = set()  # those of them in flight
         self._in_vain: dict[Place, int] = {}  # attempts at those of them that stay as they are
         self._looked_again = now()
-        self._back: queue.SimpleQueue[tuple[_Flight, Outcome | BaseException]] = queue.SimpleQueue()
+        self._back: queue.SimpleQueue[tuple[_Call, Outcome | BaseException]] = queue.SimpleQueue()
         self._strangers: set[Place] = set()
         self._pauses = 0  # in a row
         self._until = 0.0
@@ -183,7 +183,7 @@ class Lanes:
             times.append(self._looked_again + AGAIN_S)
         return max(0.0, min(times) - self._now())
 
-    def land(self) -> list[Node]:
+    def collect(self) -> list[Node]:
         """The lines that are ready to be kept."""
         return [node for flight, came in self._landed() if (node := self._settle(flight, came))]
 
@@ -207,7 +207,9 @@ class Lanes:
                 if ready.place in self._in_vain
             }
             self._again = {
-                ready.place: ready for ready in found if self._in_vain.get(ready.place, 0) < ANEW
+                ready.place: ready
+                for ready in found
+                if self._in_vain.get(ready.place, 0) < FALLBACK_RETRIES
             }
         chosen, front = self._choose(room, now)
         if self.paused and not chosen:
@@ -229,9 +231,11 @@ class Lanes:
         In a pause one that looks, beside those that were out before it.
         """
         free = self._jobs - len(self._flying)
-        return min(free, 1 - sum(map(self._looks, self._flying.values()))) if self.paused else free
+        return (
+            min(free, 1 - sum(map(self._is_probe, self._flying.values()))) if self.paused else free
+        )
 
-    def _looks(self, flight: _Flight) -> bool:
+    def _is_probe(self, flight: _Call) -> bool:
         """Whether a call was begun in this pause.
 
         What was out before it says nothing of how things are now.
@@ -288,7 +292,7 @@ class Lanes:
         return self._failed.get(place, _Failed(0, 0.0)).tries
 
     def _start(self, job: Job, context: str) -> None:
-        flight = _Flight(job, self._now())
+        flight = _Call(job, self._now())
 
         def run() -> None:
             try:
@@ -307,8 +311,8 @@ class Lanes:
             del self._flying[job.place]
             raise
 
-    def _landed(self) -> list[tuple[_Flight, Outcome | BaseException]]:
-        landed: list[tuple[_Flight, Outcome | BaseException]] = []
+    def _landed(self) -> list[tuple[_Call, Outcome | BaseException]]:
+        landed: list[tuple[_Call, Outcome | BaseException]] = []
         while not self._back.empty():
             flight, came = self._back.get()
             if self._flying.get(flight.job.place) is flight:  # else it was given up long ago
@@ -320,10 +324,10 @@ class Lanes:
             landed.append((flight, CallError(f"the model has not answered for {LOST_S:.0f} s")))
         return landed
 
-    def _settle(self, flight: _Flight, came: Outcome | BaseException) -> Node | None:
+    def _settle(self, flight: _Call, came: Outcome | BaseException) -> Node | None:
         """What one attempt came to: a line to keep, or another attempt later."""
         job, now = flight.job, self._now()
-        old = bool(self.paused) and not self._looks(flight)
+        old = bool(self.paused) and not self._is_probe(flight)
         if isinstance(came, RestError):
             return None
         if isinstance(came, ModelDownError):
@@ -349,7 +353,7 @@ class Lanes:
             f"line {job.place.address}: "
             f"{'; '.join(came.reasons) or 'the model wrote nothing that could be kept'}"
         )
-        return self._missed(job, now, final=came.final)
+        return self._retry_or_fall_back(job, now, final=came.final)
 
     def _failure(self, job: Job, error: BaseException, now: float, *, old: bool) -> Node | None:
         if not isinstance(error, OptchatError):
@@ -359,7 +363,7 @@ class Lanes:
             job.place not in self._failed
         ):  # one that failed while others did not says nothing of the model
             self._strangers.add(job.place)
-        if not old and (len(self._strangers) >= STRANGERS or self.paused):
+        if not old and (len(self._strangers) >= OUTAGE_AFTER_LINES or self.paused):
             self._pause(
                 (
                     "the model answers no call any more; the last: "
@@ -367,14 +371,16 @@ class Lanes:
                 ),
                 now,
             )
-        return self._missed(job, now, final=False)
+        return self._retry_or_fall_back(job, now, final=False)
 
-    def _missed(self, job: Job, now: float, *, final: bool) -> Node | None:
+    def _retry_or_fall_back(self, job: Job, now: float, *, final: bool) -> Node | None:
         if job.place in self._anew:  # it keeps its fallback
-            self._in_vain[job.place] = ANEW if final else self._in_vain.get(job.place, 0) + 1
+            self._in_vain[job.place] = (
+                FALLBACK_RETRIES if final else self._in_vain.get(job.place, 0) + 1
+            )
             return None
         tries = self._tries(job.place) + 1
-        if tries < (TRIES if self._refused_in_a_row < HOPELESS else 1) and not final:
+        if tries < (TRIES if self._refused_in_a_row < GIVE_UP_AFTER_REFUSALS else 1) and not final:
             self._failed[job.place] = _Failed(tries, now + RETRY_S)
             return None
         self._failed.pop(job.place, None)

@@ -87,7 +87,7 @@ class LockLike(Protocol):
         """Give it back."""
 
 
-class LanesLike(Protocol):
+class ModelCallsLike(Protocol):
     """``lanes.Lanes``, as far as it is needed here."""
 
     @property
@@ -97,7 +97,7 @@ class LanesLike(Protocol):
     def due_in(self) -> float:
         """Seconds until there is something to do though nothing was logged."""
 
-    def land(self) -> list[Node]:
+    def collect(self) -> list[Node]:
         """Lines that have been written."""
 
     def begin(self) -> None:
@@ -118,10 +118,10 @@ class Compactor:
         self._lock = lock
         self._node_bytes = node_bytes
         self._costs = costs
-        self.lanes: LanesLike | None = None
-        self.took_over: Callable[[], None] = lambda: None  # told whenever the work is ours
+        self.lanes: ModelCallsLike | None = None
+        self.on_lock_acquired: Callable[[], None] = lambda: None  # told whenever the work is ours
         # without the model that others may have: the work is never kept from them for long
-        self.modest = False
+        self.release_when_idle = False
         self._written: list[Node] = []  # by the model, and not on disk yet
         self._wake = threading.Condition()
         self._awake = False
@@ -177,7 +177,7 @@ class Compactor:
         self._written = []
         self._thread = None
 
-    def hurry(self, *, on: bool) -> None:
+    def set_urgent(self, *, on: bool) -> None:
         """Give way to nobody while someone waits for the tree."""
         with self._wake:
             self._urgent += 1 if on else -1
@@ -193,9 +193,9 @@ class Compactor:
         """
         if not self._lock.acquire(0.0):
             return False
-        self.hurry(on=True)
+        self.set_urgent(on=True)
         try:
-            self.took_over()
+            self.on_lock_acquired()
             while keep_on():
                 self._awake = False
                 if not self.step():
@@ -206,7 +206,7 @@ class Compactor:
                 on_step()
             return False
         finally:
-            self.hurry(on=False)
+            self.set_urgent(on=False)
             self._leave()
 
     # -- the thread
@@ -218,12 +218,12 @@ class Compactor:
                 try:
                     if not self.owner and self._lock.acquire(0.0):
                         self.owner = True
-                        self.took_over()
+                        self.on_lock_acquired()
                     if self.owner and (
                         self._awake or self._work.version() != seen or self._due_in() <= 0
                     ):
                         seen = self._work_off()
-                    if self.owner and self.modest:
+                    if self.owner and self.release_when_idle:
                         self._leave()
                     self._awake = (
                         self._awake and self.owner
@@ -252,7 +252,7 @@ class Compactor:
         The version at which there was nothing, so that what came later is seen as new.
         """
         while True:
-            self._give_way()
+            self._yield_to_turns()
             self._awake = False
             version = self._work.version()
             if self._stopping:
@@ -295,7 +295,7 @@ class Compactor:
                 if self._urgent:
                     return
 
-    def _give_way(self) -> None:
+    def _yield_to_turns(self) -> None:
         """Wait until the turn in progress is over, within reason."""
         until = time.monotonic() + PATIENCE_S
         while not self._stopping and not self._urgent:
@@ -344,7 +344,7 @@ class Compactor:
         What the disk refuses is kept here until it does not.
         """
         if self.lanes:
-            self._written += self.lanes.land()
+            self._written += self.lanes.collect()
         if not self._written:
             return False
         try:

@@ -17,7 +17,7 @@ from .outbound import disarm, ready_to_send
 from .plain import clip
 from .prompts import AGAIN, NO_LINE, SYSTEM, request
 from .reply import line_in
-from .validate import MOST_OVER, Ground, fault, tagged
+from .validate import MOST_OVER, SourceText, fault, tagged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -68,7 +68,7 @@ def write_line(
     """
     kind = disarm(tag_of(job.kind)) if job.place.level == 0 else ""
     sent = tuple(ready_to_send(source, redact) for source in job.sources)
-    ground = Ground(kind, sent, tuple(map(_seen, job.sources)), context, limit)
+    ground = SourceText(kind, sent, tuple(map(_seen, job.sources)), context, limit)
     said = [Said("system", SYSTEM), Said("user", request(context, kind, sent, limit))]
     best = ""
     refused: list[str] = []

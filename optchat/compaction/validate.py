@@ -58,7 +58,7 @@ class Fault(NamedTuple):
     usable: bool = False
 
 
-class Ground:
+class SourceText:
     """What a line is measured against.
 
     Its text as it was sent and as it is in the log, and the context it was shown with.
@@ -117,7 +117,7 @@ def tagged(line: str, kind: str) -> str:
     return line if opened[1] else f"{kind}: {line[opened.end() :]}" if line[opened.end() :] else ""
 
 
-def fault(line: str, ground: Ground) -> Fault | None:
+def fault(line: str, ground: SourceText) -> Fault | None:
     """The first thing that is wrong with a line, or None."""
     return next((found for check in _CHECKS if (found := check(line, ground))), None)
 
@@ -125,15 +125,15 @@ def fault(line: str, ground: Ground) -> Fault | None:
 # ---- size, kinds, facts
 
 
-def _empty(line: str, ground: Ground) -> Fault | None:
+def _empty(line: str, ground: SourceText) -> Fault | None:
     return None if any(map(str.isalnum, _body(line, ground))) else Fault("empty")
 
 
-def _far_too_long(line: str, ground: Ground) -> Fault | None:
+def _far_too_long(line: str, ground: SourceText) -> Fault | None:
     return Fault("long") if len(line.encode()) > MOST_OVER * ground.limit else None
 
 
-def _too_long(line: str, ground: Ground) -> Fault | None:
+def _too_long(line: str, ground: SourceText) -> Fault | None:
     return Fault("long", usable=True) if len(line.encode()) > ground.limit else None
 
 
@@ -144,17 +144,17 @@ Elsewhere it is a word: "the best tool: a hammer".
 """
 
 
-def _of_others(line: str, ground: Ground) -> Fault | None:
+def _wrong_kind(line: str, ground: SourceText) -> Fault | None:
     others = sorted(set(_TAG.findall(line)) - ground.kinds)
     return Fault("kind", ", ".join(others)) if others else None
 
 
-def _invented(line: str, ground: Ground) -> Fault | None:
+def _invented(line: str, ground: SourceText) -> Fault | None:
     invented = unknown(line, ground.known)
     return Fault("unknown", ", ".join(invented)) if invented else None
 
 
-def _body(line: str, ground: Ground) -> str:
+def _body(line: str, ground: SourceText) -> str:
     return line.removeprefix(f"{ground.kind}: ") if ground.kind else line
 
 
@@ -165,7 +165,7 @@ def _smooth(text: str) -> str:
 # ---- other things than a line
 
 
-def _is_echo(line: str, ground: Ground) -> bool:
+def _is_echo(line: str, ground: SourceText) -> bool:
     """Whether it is the text itself, or has the whole of it inside.
 
     What fits the limit has lost nothing, and may.
@@ -197,7 +197,7 @@ _PROMPTS: Final = frozenset(
 )
 
 
-def _is_prompt(line: str, ground: Ground) -> bool:
+def _is_prompt(line: str, ground: SourceText) -> bool:
     told = _runs(line) & _PROMPTS
     return bool(told) and not told <= _runs(ground.text)
 
@@ -235,7 +235,7 @@ In what an agent said, such phrases may come from the text in other words.
 """
 
 
-def _is_answer(line: str, ground: Ground) -> bool:
+def _is_answer(line: str, ground: SourceText) -> bool:
     body = _smooth(_body(line, ground))
     opening = _OPENING.match(body)
     if opening and opening[0] not in ground.smooth:
@@ -247,11 +247,11 @@ def _is_answer(line: str, ground: Ground) -> bool:
 # ---- lines that say nothing of their text
 
 
-def _is_poor(line: str, ground: Ground) -> bool:
+def _is_poor(line: str, ground: SourceText) -> bool:
     return len(_body(line, ground).encode()) < min(_LEAST_BYTES, ground.size // _LEAST_SHARE)
 
 
-def _is_foreign(line: str, ground: Ground) -> bool:
+def _is_off_topic(line: str, ground: SourceText) -> bool:
     """Whether it has next to no word in common with its text.
 
     A line in another language passes if a name or a number agrees, and always if its script is
@@ -283,20 +283,20 @@ def _script(text: str) -> str:
 
 
 def _refused(
-    why: str, is_so: Callable[[str, Ground], bool]
-) -> Callable[[str, Ground], Fault | None]:
+    why: str, is_so: Callable[[str, SourceText], bool]
+) -> Callable[[str, SourceText], Fault | None]:
     return lambda line, ground: Fault(why) if is_so(line, ground) else None
 
 
-_CHECKS: Final[tuple[Callable[[str, Ground], Fault | None], ...]] = (
+_CHECKS: Final[tuple[Callable[[str, SourceText], Fault | None], ...]] = (
     _empty,
     _refused("echo", _is_echo),
     _refused("prompt", _is_prompt),
     _far_too_long,
     _refused("answer", _is_answer),
-    _of_others,
+    _wrong_kind,
     _refused("poor", _is_poor),
-    _refused("foreign", _is_foreign),
+    _refused("foreign", _is_off_topic),
     _invented,
     _too_long,
 )

@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 _Method = TypeVar("_Method", bound="Callable[..., Any]")
 
 
-class Troubles:
+class ErrorReporter:
     """The troubles of one provider, by kind of error, and the hooks that have each."""
 
     def __init__(self) -> None:
@@ -97,14 +97,14 @@ class Troubles:
             logger.debug("optchat: the host could not show a warning", exc_info=True)
 
 
-def hook(nothing: Callable[[], Any], within_s: float = 0.0) -> Callable[[_Method], _Method]:
+def guarded(nothing: Callable[[], Any], within_s: float = 0.0) -> Callable[[_Method], _Method]:
     """A method the host calls.
 
     Whatever is raised in it stays with us, and the host gets what ``nothing()`` returns.
 
     ``within_s``: it gets that as well after so many seconds, and the method goes on by itself: a
     disk that hangs for a minute must not hold up the user for a minute. 0: however long it takes.
-    The method's object has its ``Troubles`` in an attribute ``troubles``.
+    The method's object has its ``ErrorReporter`` in an attribute ``troubles``.
     """
 
     def decorate(method: _Method) -> _Method:

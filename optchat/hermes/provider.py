@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agent.memory_provider import MemoryProvider
 
 from . import config_json, dependencies, lists, tools
-from .guard import Troubles, empty, hook, silence
+from .guard import ErrorReporter, empty, guarded, silence
 from .session import Session
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc]
     """Endless memory for one agent."""
 
     def __init__(self) -> None:
-        self.troubles = Troubles()
+        self.troubles = ErrorReporter()
         self._session: Session | None = None
         self._recalled_lines = 0
 
@@ -122,7 +122,7 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc]
 
     # -- a session begins
 
-    @hook(silence, OPEN_WAIT_S)
+    @guarded(silence, OPEN_WAIT_S)
     def initialize(self, session_id: str, **kwargs: Any) -> None:
         """Begin a session, or begin it again.
 
@@ -141,7 +141,7 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc]
             if before is not None:
                 before.close()
 
-    @hook(empty)
+    @guarded(empty)
     def system_prompt_block(self) -> str:
         """How to read the memory: the same bytes for every session of a mode."""
         from .system_prompt import BLOCKS
@@ -162,7 +162,7 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc]
 
     # -- on the path of a turn: these wait for nobody
 
-    @hook(silence, TURN_WAIT_S)
+    @guarded(silence, TURN_WAIT_S)
     # The host's signature.
     def on_turn_start(self, turn_number: int, message: str, **kwargs: Any) -> None:  # noqa: ARG002
         """Keep what the user said, before anything can go wrong with the turn."""
@@ -173,7 +173,7 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc]
             capture = session.capture()
             capture.turn_started(_words(message), author=author, length=length, last=last)
 
-    @hook(empty, END_WAIT_S)
+    @guarded(empty, END_WAIT_S)
     def prefetch(self, query: str, *, session_id: str = "") -> str:
         """What the model is shown before it answers. Older hosts give no session id."""
         session = self._session
@@ -225,7 +225,7 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc]
 
     # -- after a turn
 
-    @hook(silence)
+    @guarded(silence)
     def sync_turn(
         self,
         user_content: str,
@@ -258,7 +258,7 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc]
             self.troubles.worked("initialize")
             self.troubles.mention(session.memory().warnings)
 
-    @hook(silence, TURN_WAIT_S)
+    @guarded(silence, TURN_WAIT_S)
     def on_delegation(
         self,
         task: str,
@@ -271,7 +271,7 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc]
         if session := self._writing():
             session.capture().delegated(_words(task), _words(result))
 
-    @hook(silence, TURN_WAIT_S)
+    @guarded(silence, TURN_WAIT_S)
     def on_memory_write(
         self, action: str, target: str, content: str, metadata: dict[str, Any] | None = None
     ) -> None:
@@ -282,7 +282,7 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc]
 
     # -- the list changes, or the session
 
-    @hook(empty, END_WAIT_S)
+    @guarded(empty, END_WAIT_S)
     def on_pre_compress(self, messages: list[dict[str, Any]]) -> str:
         """Log what is still missing, and hand the host the lines of what is about to go, so that
         its summary can point to them.
@@ -294,7 +294,7 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc]
         lines = session.lines(PRE_COMPRESS_CHARS - len(PRE_COMPRESS_HEAD))
         return PRE_COMPRESS_HEAD + lines if lines else ""
 
-    @hook(silence, END_WAIT_S)
+    @guarded(silence, END_WAIT_S)
     def on_session_switch(
         self,
         new_session_id: str,
@@ -319,7 +319,7 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc]
                 session.id, parent=parent, reset=reset, rewound=rewound, reason=reason
             )
 
-    @hook(silence, END_WAIT_S)
+    @guarded(silence, END_WAIT_S)
     def on_session_end(self, messages: list[dict[str, Any]]) -> None:
         """Log what is still missing.
 
@@ -328,7 +328,7 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc]
         if session := self._writing():
             session.capture().ended(messages)
 
-    @hook(silence, END_WAIT_S)
+    @guarded(silence, END_WAIT_S)
     def shutdown(self) -> None:
         """Log what no list has shown, and give the memory back."""
         session, self._session = self._session, None

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..base import terms
 from . import files, forks, postings, reads
 from .hidden import NOTHING, Hidden
-from .sqlite import BUSY_WAIT_S, DamagedError, Database, told, transaction, vacuum
+from .sqlite import BUSY_WAIT_S, DamagedError, Database, database_errors, transaction, vacuum
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -261,7 +261,7 @@ class _Link:
             if reads.identity_of(self.path) != self.identity:
                 self._database.let_go()
             try:
-                with told(self.path):
+                with database_errors(self.path):
                     self._database.execute(self._wait)
                     self.identity = reads.identity_of(self.path)
                     yield self._database

@@ -18,7 +18,7 @@ from ..base.cost import Costs
 from ..base.record import BUILDERS
 from . import forks, reads, ready
 from .lookup import FALLBACK, Lookup, whole
-from .sqlite import DamagedError, Database, told, transaction
+from .sqlite import DamagedError, Database, database_errors, transaction
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -145,7 +145,7 @@ class Index(Lookup):
     def transaction(self) -> Iterator[None]:
         """All or nothing for a block of writes."""
         try:
-            with told(self.path), transaction(self._writer):
+            with database_errors(self.path), transaction(self._writer):
                 yield
         except BaseException:
             self.forget()

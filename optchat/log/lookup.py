@@ -16,7 +16,7 @@ from ..base.record import BUILDERS, MAX_LEVEL, clean
 from . import reads, ready
 from .day_files import Spot
 from .rows import Ready, State
-from .sqlite import DamagedError, told
+from .sqlite import DamagedError, database_errors
 
 if TYPE_CHECKING:
     import threading
@@ -297,11 +297,11 @@ class Lookup:
     # -- inside
 
     def _one(self, sql: str, values: tuple[Any, ...] = ()) -> Any:
-        with self._read_mutex, told(self.path):
+        with self._read_mutex, database_errors(self.path):
             return self._reader.execute(sql, values).fetchone()
 
     def _all(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
-        with self._read_mutex, told(self.path):
+        with self._read_mutex, database_errors(self.path):
             return self._reader.execute(sql, values).fetchall()
 
     def _spot(self, file: int | None, offset: int, length: int) -> Spot | None:

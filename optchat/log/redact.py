@@ -18,7 +18,7 @@ from .loader import LOST_BYTES, message_row
 from .redacted import NOTE, Traces, blank, is_blank, places_of, quoted, redacted_line
 from .rows import MessageRow
 from .sought import Sought
-from .sqlite import Database, told, vacuum
+from .sqlite import Database, database_errors, vacuum
 
 if TYPE_CHECKING:
     from .day_files import Spot
@@ -148,7 +148,7 @@ def clean_index(store: Store) -> bool:
     with store.locked():
         database = Database(path)
         try:
-            with told(path):
+            with database_errors(path):
                 return vacuum(database)
         finally:
             database.close()

@@ -97,7 +97,7 @@ def connect(path: Path) -> sqlite3.Connection:
 
     """
     files.make_private(path)
-    with told(path):
+    with database_errors(path):
         connection = sqlite3.connect(
             path, isolation_level=None, check_same_thread=False, timeout=BUSY_WAIT_S
         )
@@ -161,7 +161,7 @@ def _is_damage(path: Path, code: int) -> bool:
 
 
 @contextlib.contextmanager
-def told(path: Path) -> Iterator[None]:
+def database_errors(path: Path) -> Iterator[None]:
     """SQLite's errors in a block as ours.
 
     Raises:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..base.settings import Settings
     from ..compaction.context import Context
     from ..compaction.model import Model
-    from ..compaction.model_calls import Lanes
+    from ..compaction.model_calls import ModelCalls
     from ..log.fulltext import Search
     from ..log.hidden import Hidden
     from ..log.store import Store
@@ -85,8 +85,8 @@ class Growth:
         self._work = StoreWork(store, search, rested, self._context(), hidden)
         self.compactor = Compactor(self._work, self._lock, settings.node_bytes, self.costs)
         self._lanes = self.compactor.lanes = self._new_lanes()
-        self.compactor.took_over = self._take_over
-        self.compactor.modest = self._for_model and self._model is None
+        self.compactor.on_lock_acquired = self._take_over
+        self.compactor.release_when_idle = self._for_model and self._model is None
 
     def start(self) -> None:
         """Start the thread, where there is to be one."""
@@ -122,7 +122,7 @@ class Growth:
         def keep_on() -> bool:
             return not self._closed.is_set() and (until is None or time.monotonic() < until)
 
-        self.compactor.hurry(on=True)
+        self.compactor.set_urgent(on=True)
         failed = self.compactor.failures  # before anybody waited; what failed then may work now
         try:
             while keep_on():
@@ -142,7 +142,7 @@ class Growth:
                 if self._waits(ours=ours):
                     return False
         finally:
-            self.compactor.hurry(on=False)
+            self.compactor.set_urgent(on=False)
         return self._settled()
 
     @property
@@ -192,7 +192,7 @@ class Growth:
 
         return context_of(self._store, self._root, self._model, self._hidden)
 
-    def _new_lanes(self) -> Lanes | None:
+    def _new_lanes(self) -> ModelCalls | None:
         if self._model is None:
             return None
         from .model import lanes_of

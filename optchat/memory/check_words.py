@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Self
 
 from ..base import terms
-from ..log.sqlite import connect, told
+from ..log.sqlite import connect, database_errors
 
 if TYPE_CHECKING:
     import sqlite3
@@ -36,7 +36,7 @@ class WordsCheck:
     def __enter__(self) -> Self:
         if self.indexed:
             self._connection = connect(self.path)
-            with told(self.path):
+            with database_errors(self.path):
                 self._connection.execute(
                     "CREATE VIRTUAL TABLE temp.held USING fts5vocab(main, words, instance)"
                 )
@@ -65,7 +65,7 @@ class WordsCheck:
         if self._connection is None:
             return True
         found = 0
-        with told(self.path):
+        with database_errors(self.path):
             for term, id_ in self._connection.execute(
                 "SELECT term, doc FROM temp.held WHERE doc < ?", (self.indexed,)
             ):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..compaction.context import Context
 from ..compaction.local import local_node
-from ..compaction.model_calls import Lanes
+from ..compaction.model_calls import ModelCalls
 from ..compaction.outbound import ready_to_send
 from ..compaction.turn_filter import Retain
 from ..compaction.write_line import Author
@@ -45,7 +45,7 @@ def lanes_of(
     *,
     wake: Callable[[], None],
     stopping: Callable[[], bool],
-) -> Lanes:
+) -> ModelCalls:
     """The lanes on which the model writes its lines of one memory."""
     author = Author(
         model,
@@ -58,7 +58,7 @@ def lanes_of(
         spare_halves=work.spare_halves,
         stopping=stopping,
     )
-    return Lanes(
+    return ModelCalls(
         work,
         author.write,
         lambda job, by: local_node(job, settings.node_bytes, by),

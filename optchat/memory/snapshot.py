@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self
 
 from ..base.record import MAX_LEVEL
-from ..log.sqlite import DamagedError, connect, told
+from ..log.sqlite import DamagedError, connect, database_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -25,7 +25,7 @@ class Snapshot:
         self._connection = connect(path)
 
     def __enter__(self) -> Self:
-        with told(self.path):
+        with database_errors(self.path):
             self._connection.execute("BEGIN")
         return self
 
@@ -135,7 +135,7 @@ class Snapshot:
     def _rows(
         self, sql: str, sane: Callable[..., bool], values: tuple[Any, ...] = ()
     ) -> Iterator[Any]:
-        with told(self.path):
+        with database_errors(self.path):
             for row in self._connection.execute(sql, values):
                 if not sane(*row):
                     raise DamagedError(f"{self.path} is damaged: it holds {row!r}", path=self.path)

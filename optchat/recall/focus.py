@@ -17,7 +17,7 @@ from ..log.fulltext import Found
 from ..tree.render import one_line
 from .focus_lines import FocusLine
 from .passage import passage
-from .rank import Candidate, Clue, rank, shortlist, strength
+from .rank import Candidate, QueryTerm, rank, shortlist, strength
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -63,12 +63,12 @@ class Match:
 class Matches:
     """The messages that answer a question, best first, out of ``total``.
 
-    ``worths`` of its terms.
+    ``term_weights`` of its terms.
     """
 
     best: list[Match]
     total: int
-    worths: Mapping[str, float]
+    term_weights: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +76,14 @@ class Question:
     """Where the terms of a question stand, and what each of them tells."""
 
     found: Found
-    worths: Mapping[str, float]
+    term_weights: Mapping[str, float]
 
     def held(self) -> dict[int, float]:
         """What the terms are worth together that each of the listed messages holds."""
         held: dict[int, float] = {}
         for term, posting in self.found.postings.items():
             for id_ in posting.ids:
-                held[id_] = held.get(id_, 0.0) + self.worths[term]
+                held[id_] = held.get(id_, 0.0) + self.term_weights[term]
         return held
 
 
@@ -110,7 +110,7 @@ def find(store: Store, search: Search, query: str) -> Matches:
     searchable.
     """
     question = ask(search, query)
-    return Matches(ranked(store, question), question.found.total, question.worths)
+    return Matches(ranked(store, question), question.found.total, question.term_weights)
 
 
 def ranked(store: Store, question: Question, *, neighbours: bool = True) -> list[Match]:
@@ -118,9 +118,9 @@ def ranked(store: Store, question: Question, *, neighbours: bool = True) -> list
 
     ``neighbours``: also those that only stand beside one.
     """
-    found, worths = question.found, question.worths
+    found, term_weights = question.found, question.term_weights
     listed = shortlist(
-        (Clue(worths[term], posting.ids) for term, posting in found.postings.items()),
+        (QueryTerm(term_weights[term], posting.ids) for term, posting in found.postings.items()),
         found.total,
         _LISTED,
     )
@@ -131,20 +131,20 @@ def ranked(store: Store, question: Question, *, neighbours: bool = True) -> list
         message.id: message for message in store.messages_of(_worth_reading(store, listed, held))
     }
     candidates = {id_: _candidate(message, held[id_]) for id_, message in messages.items()}
-    scores = rank([*candidates.values()], worths, found.mean_chars)
+    scores = rank([*candidates.values()], term_weights, found.mean_chars)
     return [
-        Match(messages[id_], score, strength(candidates[id_], worths))
+        Match(messages[id_], score, strength(candidates[id_], term_weights))
         for id_, score in scores.items()
     ]
 
 
-def line_of(message: Message, worths: Mapping[str, float], limit: int) -> FocusLine:
+def line_of(message: Message, term_weights: Mapping[str, float], limit: int) -> FocusLine:
     """A message as a line.
 
     Whole, or where it is longer than ``limit`` characters the part of it that the terms point to.
     """
     return FocusLine(
-        message.id, one_line(f"{message.kind}: {passage(message.text, worths, limit)}")
+        message.id, one_line(f"{message.kind}: {passage(message.text, term_weights, limit)}")
     )
 
 

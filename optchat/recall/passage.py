@@ -24,7 +24,7 @@ _MARKS_MAX: Final = 2_000
 _END: Final = re.compile(r"(?<=[.!?。！？])\s+|\s*\n\s*|(?<=[。！？])")
 
 
-def passage(text: str, worths: Mapping[str, float], limit: int) -> str:
+def passage(text: str, term_weights: Mapping[str, float], limit: int) -> str:
     """At most ``limit`` characters of the text.
 
     Where the terms of most worth stand closest together, or its beginning.
@@ -32,18 +32,20 @@ def passage(text: str, worths: Mapping[str, float], limit: int) -> str:
     if len(text) <= limit:
         return text
     room = limit - 2 * len(CUT)
-    first, last = _densest(_marks(text[:_LOOKED_AT], worths), room)
+    first, last = _densest(_marks(text[:_LOOKED_AT], term_weights), room)
     start = _start(text, first, max(0, last - room), max(0, first - (room - (last - first)) // 3))
     end = _end(text, last, min(len(text), start + room))
     return (CUT if start else "") + text[start:end].strip() + (CUT if end < len(text) else "")
 
 
-def _marks(text: str, worths: Mapping[str, float]) -> list[tuple[int, int, str]]:
+def _marks(text: str, term_weights: Mapping[str, float]) -> list[tuple[int, int, str]]:
     """Where terms begin and end.
 
     Stems are looked for as beginnings of words, everything as it is written.
     """
-    terms = sorted((term for term in worths if not term.startswith("@")), key=len, reverse=True)
+    terms = sorted(
+        (term for term in term_weights if not term.startswith("@")), key=len, reverse=True
+    )
     if not terms:
         return []
     pattern = re.compile(

@@ -48,7 +48,7 @@ A text that was repeated a thousand times must not be all there is.
 
 
 @dataclass(frozen=True, slots=True)
-class Clue:
+class QueryTerm:
     """A term of the question.
 
     What it is worth in a message, and the messages known to hold it, newest first.
@@ -74,7 +74,7 @@ class Candidate:
     same: object
 
 
-def shortlist(clues: Iterable[Clue], total: int, most: int) -> list[int]:
+def shortlist(clues: Iterable[QueryTerm], total: int, most: int) -> list[int]:
     """The messages that may be worth reading, best first.
 
     Those that hold much, and those close to them; of equals the newest first.
@@ -91,7 +91,7 @@ def shortlist(clues: Iterable[Clue], total: int, most: int) -> list[int]:
     return _best(score, most)
 
 
-def _anchors(clues: Iterable[Clue]) -> list[int]:
+def _anchors(clues: Iterable[QueryTerm]) -> list[int]:
     """The messages that hold the most, at most ``_ANCHORS``.
 
     Most of a long list hold one term only, and those are told apart by nothing: the newest will do,
@@ -126,7 +126,7 @@ def _best(score: Mapping[int, float], most: int) -> list[int]:
 
 
 def rank(
-    candidates: Sequence[Candidate], worths: Mapping[str, float], mean_chars: float
+    candidates: Sequence[Candidate], term_weights: Mapping[str, float], mean_chars: float
 ) -> dict[int, float]:
     """What each message is worth, best first, repeats of one text once; of equals the newest first.
 
@@ -139,7 +139,7 @@ def rank(
         sessions.setdefault(candidate.session, []).append(candidate)
     score: dict[int, float] = {}
     for members in sessions.values():
-        for id_, worth in _scored(members, worths, mean_chars).items():
+        for id_, worth in _scored(members, term_weights, mean_chars).items():
             score[id_] = worth * KIND_WORTH.get(by_id[id_].kind, 1.0)
     ranked: dict[object, int] = {}
     for id_ in sorted(score, key=lambda id_: (-score[id_], -id_)):
@@ -147,12 +147,12 @@ def rank(
     return {id_: score[id_] for id_ in ranked.values()}
 
 
-def strength(candidate: Candidate, worths: Mapping[str, float]) -> float:
+def strength(candidate: Candidate, term_weights: Mapping[str, float]) -> float:
     """How sharply the question points at a message.
 
     What all of its terms that the message holds are worth together.
     """
-    return sum(worths[term] for term in candidate.counts if term in worths)
+    return sum(term_weights[term] for term in candidate.counts if term in term_weights)
 
 
 def singles_out(strength: float, total: int, *, most: int, one_in: int) -> bool:
@@ -166,11 +166,11 @@ def singles_out(strength: float, total: int, *, most: int, one_in: int) -> bool:
 
 
 def _scored(
-    members: Sequence[Candidate], worths: Mapping[str, float], mean_chars: float
+    members: Sequence[Candidate], term_weights: Mapping[str, float], mean_chars: float
 ) -> dict[int, float]:
     """What the messages of one session are worth, neighbours counted in."""
     score = {candidate.id: 0.0 for candidate in members}
-    for term, worth in worths.items():
+    for term, worth in term_weights.items():
         own = {
             candidate.id: worth * _weight(candidate, term, mean_chars)
             for candidate in members

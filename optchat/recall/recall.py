@@ -49,8 +49,8 @@ WEAKEST: Final = 0.3
 It costs no answer, and the view keeps the room.
 """
 
-SHARP: Final = {"most": 20, "one_in": 100}
-SHARP_WEAKEST: Final = 0.5
+LATER_TURN_THRESHOLD: Final = {"most": 20, "one_in": 100}
+LATER_TURN_WEAKEST: Final = 0.5
 """The same for the later turns of a context, where whatever is added is sent again with every
 request to come.
 """
@@ -155,9 +155,9 @@ class Recall:
         """
         matches = self._matches(query) if room >= _PASSAGE_LEAST else NO_MATCHES
         unseen = [match for match in matches.best if match.message.id not in seen]
-        if not _points(unseen, matches.total, **SHARP):
+        if not _points(unseen, matches.total, **LATER_TURN_THRESHOLD):
             return []
-        lines = self._lines(matches, unseen, SHARP_WEAKEST, room, self._store.total())
+        lines = self._lines(matches, unseen, LATER_TURN_WEAKEST, room, self._store.total())
         return [line.shown for line in sorted(fitting(lines, room))]
 
     def _matches(self, query: str) -> Matches:
@@ -183,7 +183,7 @@ class Recall:
                 return
             message = match.message
             if message.id < total:
-                line = line_of(message, matches.worths, limit)
+                line = line_of(message, matches.term_weights, limit)
                 room -= line.chars
                 yield line
 

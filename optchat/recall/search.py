@@ -48,7 +48,7 @@ def hits(
     limit = max(1, min(limit, MOST))
     question = ask(search, query, functions=True)
     held = question.held()
-    if question.worths and not held:
+    if question.term_weights and not held:
         messages = _read(store, _common(search, question, limit + READ))
     elif newest:
         messages = _read(store, _newest(held))
@@ -60,7 +60,7 @@ def hits(
         if len(once) == limit:
             break
     return [
-        Hit.of(message, line_of(message, question.worths, LINE_CHARS).shown)
+        Hit.of(message, line_of(message, question.term_weights, LINE_CHARS).shown)
         for message in once.values()
     ]
 
@@ -70,8 +70,8 @@ def _common(search: Search, question: Question, most: int) -> Sequence[int]:
 
     Those with all, else with the rarest.
     """
-    return search.newest(question.worths, most) or search.newest(
-        [max(question.worths, key=question.worths.__getitem__)], most
+    return search.newest(question.term_weights, most) or search.newest(
+        [max(question.term_weights, key=question.term_weights.__getitem__)], most
     )
 
 
