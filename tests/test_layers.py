@@ -249,8 +249,6 @@ PURE = [
     "log/note_lines",
     "log/redacted",
     "recall/focus_lines",
-    "recall/hits",
-    "recall/pages",
     "recall/passage",
     "recall/rank",
     "tree/render",

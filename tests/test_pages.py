@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from optchat.recall.pages import PAGE_CHARS, page_of
+from optchat.recall.zoom import PAGE_CHARS, page_of
 
 PATIENT = settings(deadline=None)
 """Other work shares the machine: how long an example takes is no property of the code."""

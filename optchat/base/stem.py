@@ -4,7 +4,7 @@ Pure.
 
 The suffix stripping of M. F. Porter, "An algorithm for suffix stripping" (Program 14/3, 1980), with
 the two changes of his later programs (``bli`` and ``logi`` in step 2), as SQLite's porter tokenizer
-has it. Before it, a short list of forms no suffix rule can join. Called by ``words.py``; knows
+has it. Before it, a short list of forms no suffix rule can join. Called by ``terms.py``; knows
 nothing of texts.
 """
 

@@ -2,7 +2,7 @@
 their place and words.
 
 Pure. A list is compared with what the session has shown before: its kept part is the end of that,
-whatever was compressed away, joined, or left out. Called by ``named`` and ``unnamed``.
+whatever was compressed away, joined, or left out. Called by ``match_by_id`` and ``match_by_text``.
 """
 
 from __future__ import annotations

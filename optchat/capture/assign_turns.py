@@ -1,8 +1,8 @@
 """Which open turns the new messages of a list are.
 
-Pure. ``drafts`` pairs texts with turns; here it is decided which turns come into question, and in
-which order. Called by ``transcript``, and by ``named`` and ``unnamed`` to see whether a way of
-reading a list leaves anything unexplained.
+Pure. ``open_turns`` pairs texts with turns; here it is decided which turns come into question, and
+in which order. Called by ``reconcile``, and by ``match_by_id`` and ``match_by_text`` to see whether
+a way of reading a list leaves anything unexplained.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 What was said, done and returned, in order, without what the host wrote itself.
 
-Pure. One message gives none, one or several items; ``reader`` reads whole lists, and ``transcript``
-decides which items are new.
+Pure. One message gives none, one or several items; ``list_reader`` reads whole lists, and
+``reconcile`` decides which items are new.
 """
 
 from __future__ import annotations

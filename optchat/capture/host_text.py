@@ -3,7 +3,7 @@
 Memory blocks, skills, summaries, steers, nudges and fillers.
 
 Pure text in, pure text out; knows the fixed phrases of the hosts and nothing of lists or logs.
-``hostlist`` applies it to messages, ``transcript`` compares texts by ``canon``.
+``host_messages`` applies it to messages, ``reconcile`` compares texts by ``canon``.
 """
 
 from __future__ import annotations

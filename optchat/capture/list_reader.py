@@ -3,7 +3,7 @@
 What was read before is read anew only where it has changed.
 
 Pure. Remembers, by position, each message and the items it gave; what a message gives is
-``hostlist``'s to say. Called by ``capture/capture.py``.
+``host_messages``'s to say. Called by ``capture/capture.py``.
 """
 
 from __future__ import annotations

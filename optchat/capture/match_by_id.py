@@ -3,7 +3,7 @@
 What has an unknown id, and what a known message has gained.
 
 Pure. Texts are compared only where an id does not decide it: a host may mask them anew with every
-list. Called by ``transcript``.
+list. Called by ``reconcile``.
 """
 
 from __future__ import annotations

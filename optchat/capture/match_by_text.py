@@ -3,7 +3,7 @@
 What follows the part the log holds.
 
 Pure. The running turn's own message is found from the end, as the host appends it, and what stands
-before it is compared with the log by ``alignment``. Called by ``transcript``.
+before it is compared with the log by ``alignment``. Called by ``reconcile``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Pure. A host may offer our tools under names of its own (``mcp__optchat__zoom``, ``zoom``) or put
 their answers into an object of its own: then the shape of the answer tells, ``{"text": …}`` with
 nothing but lines of the memory (``hermes/tools.py``). A result that only quotes such a line is none
-of ours. Called by ``hostlist``.
+of ours. Called by ``host_messages``.
 """
 
 from __future__ import annotations

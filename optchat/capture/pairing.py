@@ -1,8 +1,8 @@
 """Which items of a list are which records, where the list is no plain part of what is known.
 
 Pure. Messages were taken back, logged late, joined or reworded by their host: what can be told
-apart holds the rest in its place. Called by ``alignment``, and by what makes the plan (``named``,
-``unnamed``, ``turns``).
+apart holds the rest in its place. Called by ``alignment``, and by what makes the plan
+(``match_by_id``, ``match_by_text``, ``assign_turns``).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What is known when a host shows a list, and the plan that comes of it.
 
-Data, and the few ways in which it is made. ``transcript`` makes the plan, with ``named``,
-``unnamed`` and ``turns``; ``capture`` writes it down.
+Data, and the few ways in which it is made. ``reconcile`` makes the plan, with ``match_by_id``,
+``match_by_text`` and ``assign_turns``; ``capture`` writes it down.
 """
 
 from __future__ import annotations

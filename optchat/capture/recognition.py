@@ -3,7 +3,7 @@
 Pure. The host still shows such a message with every list, and by its words it would be new: it
 would come into the log once more, with all that was taken out. So its place tells: it stands
 between the messages it was logged between. Once found, its record goes by what the list shows, in
-memory only. Called by ``transcript``.
+memory only. Called by ``reconcile``.
 """
 
 from __future__ import annotations

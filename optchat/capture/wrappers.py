@@ -2,7 +2,7 @@
 
 Pure text in, pure text out, after the table in ``host_phrases``. A wrapper is taken off only where
 the host puts it, before or after the words, in any order: the same phrases inside a message may be
-the user's own. Called by ``hosttext``.
+the user's own. Called by ``host_text``.
 """
 
 from __future__ import annotations

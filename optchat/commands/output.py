@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ..base.record import Message
-    from ..recall.hits import Hit
+    from ..recall.search import Hit
 
 
 def status_text(facts: dict[str, Any], typed: Callable[[str], str]) -> str:

@@ -5,7 +5,7 @@ Addresses, paths, hashes and numbers, and whether they stand in what the model w
 Compared without differences of writing: case, accents, widths, slashes, thousands separators,
 ``10k``. A number of one digit is passed: a summary counts what it joins ("3 files"), and in some
 thousands of characters every digit stands somewhere, so that looking would tell nothing. Pure.
-Called by ``accept.py``.
+Called by ``validate.py``.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ The line of a message and of two lines, picked from their own words, with no mod
 
 The same input always gives the same line. Everything in a line stands in its source, in order, but
 for kind tags, ``…`` where something was left out, and markers such as ``[secret]``. Reads no files
-and keeps no state but bounded caches. Called by the compactor, and by ``lanes.py`` for what a model
-could not write.
+and keeps no state but bounded caches. Called by the compactor, and by ``model_calls.py`` for what a
+model could not write.
 """
 
 from __future__ import annotations

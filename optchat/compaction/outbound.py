@@ -3,8 +3,8 @@
 Valid Unicode, secrets masked, blobs as markers, nothing that ends our frames, clipped.
 
 The one place where this is done, so that nothing is sent that went past it. The log keeps every
-text as it was. Called by ``summarizer.py`` for sources and answers, by ``retain.py`` for a turn,
-and for each line of the context.
+text as it was. Called by ``summarizer.py`` for sources and answers, by ``turn_filter.py`` for a
+turn, and for each line of the context.
 """
 
 from __future__ import annotations

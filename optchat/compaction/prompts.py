@@ -3,7 +3,7 @@
 The constant instructions, the request for one line, and what it hears when a line is refused.
 
 Holds wording only, each rule with the failure it is there against. Every text that came from
-messages must be ready to send (``sending.py``) before it gets here. Called by ``summarizer.py``;
+messages must be ready to send (``outbound.py``) before it gets here. Called by ``summarizer.py``;
 ``RETAIN_PROMPT`` by the pre-filter of turns.
 """
 

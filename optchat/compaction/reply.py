@@ -3,7 +3,7 @@
 Thoughts, fences, quotation marks, headings, line numbers.
 
 Takes off only what is plainly around the line and never touches what is in it. Pure; does not
-judge: ``accept.py`` does. Called by ``summarizer.py``.
+judge: ``validate.py`` does. Called by ``summarizer.py``.
 """
 
 from __future__ import annotations

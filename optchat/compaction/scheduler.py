@@ -3,9 +3,9 @@
 Takes nodes that can be built, builds them, commits them in batches.
 
 Knows neither files nor models: what to build comes from a ``Work``, the lines of a model come from
-``lanes.py``. One compactor works per memory directory; the others wait for its lock and take over
-when its owner is gone. It gives way to turns: in the same process a busy thread would make each
-step of an append wait for the interpreter.
+``model_calls.py``. One compactor works per memory directory; the others wait for its lock and take
+over when its owner is gone. It gives way to turns: in the same process a busy thread would make
+each step of an append wait for the interpreter.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 One conversation of at most five answers, until a line comes that may be kept.
 
 Knows neither the tree nor the calls' cost; what it is given to ask with counts and may refuse.
-Called by ``author.py``.
+Called by ``write_line.py``.
 """
 
 from __future__ import annotations

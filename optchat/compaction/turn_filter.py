@@ -3,8 +3,8 @@
 Off unless a user switches it on.
 
 A turn is a user's message and what came of it, up to the next one in its session. Whatever the
-answer, the log keeps every word: only who writes the lines is decided. Called by ``author.py`` from
-several threads at once, never by a hook.
+answer, the log keeps every word: only who writes the lines is decided. Called by ``write_line.py``
+from several threads at once, never by a hook.
 """
 
 from __future__ import annotations

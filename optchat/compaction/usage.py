@@ -5,7 +5,7 @@ goes.
 
 Only the holder of ``compactor.lock`` writes; any process may read at any time, in the same time
 however long the file is. Decides nothing but whether the day's budget still allows a call. Called
-by ``author.py`` and ``memory/``.
+by ``write_line.py`` and ``memory/``.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Whether its turn is worth one, what the model writes, and what that has cost.
 
-Runs in the threads of ``lanes.py``, several at once. Knows neither the order of lines nor what
-becomes of one that failed.
+Runs in the threads of ``model_calls.py``, several at once. Knows neither the order of lines nor
+what becomes of one that failed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which model of the host's writes our lines.
 
 Holds the name of the auxiliary task and how the host's configuration names a model for it. Does not
-call a model, ``calling.py`` does. Called by that module, by setup and by status.
+call a model, ``model_client.py`` does. Called by that module, by setup and by status.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A request goes to the profile's own model, and a reply or one of our errors come
 
 Holds the call and what must be watched about it: that it runs under its profile, reaches the model
 that was named, and spends the main model only where the user said so. What a failure means is in
-``fault.py``. Called when a memory is opened inside the host.
+``model_errors.py``. Called when a memory is opened inside the host.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ That the model cannot be had at all, or that one call failed.
 
 Holds the rules and the wording, with secrets taken out of it. The hosts raise what the libraries of
 many providers raise; these are told by their status and their names, since importing those
-libraries costs a second. Called by ``calling.py``.
+libraries costs a second. Called by ``model_client.py``.
 """
 
 from __future__ import annotations

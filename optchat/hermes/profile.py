@@ -2,7 +2,7 @@
 
 One process may serve several profiles. The host keeps what tells them apart in context variables,
 and a plain thread starts without any: it would read the configuration and the keys of whichever
-profile the process was started for. Called by ``calling.py``.
+profile the process was started for. Called by ``model_client.py``.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 What a file is, told by its content and never by its name, and the readers of line files.
 
 A source reads, it does not judge: whether an entry is new is for ``imports.py``. The reader of
-Hermes' database is ``statedb.py``.
+Hermes' database is ``state_db.py``.
 """
 
 from __future__ import annotations

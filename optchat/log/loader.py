@@ -1,7 +1,7 @@
 """Takes day files into the index: at a rebuild all of them, otherwise what they have beyond it.
 
 Steps over what cannot be read and notes it, and gives every message that existed its place, so that
-ids never shift. Called by ``upkeep.py`` under the write lock, inside a transaction of the index.
+ids never shift. Called by ``recovery.py`` under the write lock, inside a transaction of the index.
 """
 
 from __future__ import annotations

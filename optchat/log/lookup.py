@@ -291,7 +291,7 @@ class Lookup:
         return [f"{room}/{name}, byte {offset}: {reason}" for room, name, offset, reason in rows]
 
     def rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
-        """Ask for the notes of ``notes.py``, whose tables these are too."""
+        """Ask for the notes of ``session_notes.py``, whose tables these are too."""
         return self._all(sql, values)
 
     # -- inside

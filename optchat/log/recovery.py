@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 LOCK_WAIT_S: Final = 5.0
 """Longest anybody waits for the write lock, unless asked to wait less.
 
-A turn that did not get it is kept aside (``notes.py``).
+A turn that did not get it is kept aside (``session_notes.py``).
 """
 _OPEN_WAIT_S: Final = 1.0
 """The same while the index is opened, which also goes on without the lock."""

@@ -1,7 +1,7 @@
 """One memory directory's truth: the message log and the tree log, written and read.
 
 Disk before memory, always: a record is acknowledged once its line is synced, and the index follows
-(``upkeep.py``). Used by ``memory/``; knows nothing of views, summaries or sessions' meaning.
+(``recovery.py``). Used by ``memory/``; knows nothing of views, summaries or sessions' meaning.
 """
 
 from __future__ import annotations

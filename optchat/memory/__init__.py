@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from ..base.record import Entry, Message
     from ..compaction.model import Model
     from ..compaction.scheduler import Compactor
-    from ..recall.hits import Hit
+    from ..recall.search import Hit
     from ..recall.shown import Standing
 
 FOLLOW_WAIT_S: Final = 0.05

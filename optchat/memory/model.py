@@ -1,6 +1,7 @@
 """Joins what it takes to have lines written by a model: its context and its lanes.
 
-Imported only where there is a model, because most processes never need it. Called by ``growth.py``.
+Imported only where there is a model, because most processes never need it. Called by
+``builder.py``.
 """
 
 from __future__ import annotations

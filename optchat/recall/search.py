@@ -10,11 +10,11 @@ command and the tool alike.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from .focus import READ, Question, ask, line_of, ranked, same
-from .hits import Hit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -33,6 +33,26 @@ _TOLD: Final = 0.6
 """Newest first, a message is a hit if it holds at least this share of what the one holds that holds
 most: one word of two is none.
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A message that was found, whole.
+
+    ``line``: how it is shown, ``id+1|kind: text``, of a long one the part asked for.
+    """
+
+    id: int
+    kind: str
+    text: str
+    date: str
+    session: str
+    line: str
+
+    @classmethod
+    def of(cls, message: Message, line: str) -> Hit:
+        """The hit that shows this message."""
+        return cls(message.id, message.kind, message.text, message.date, message.session, line)
 
 
 def hits(
