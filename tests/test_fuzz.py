@@ -28,7 +28,7 @@ from hypothesis.stateful import (
 )
 from model import shown_lines, tiles
 from soundness import assert_sound
-from test_hostlist import FIELDS, JSON
+from test_host_messages import FIELDS, JSON
 
 from optchat.base.errors import AddressError, OptchatError, StoreError
 from optchat.base.record import Entry, clean
