@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from ..base.canon import canon
-from ..base.errors import OptchatError, StoreError
+from ..base.errors import StoreError
 from ..base.record import clean
 from .begun_turns import Begun, Early, hosts_own, is_its, placed, turns_of
 from .host_messages import STEER, read_message
@@ -24,8 +24,9 @@ from .host_text import user_text
 from .list_reader import Reader
 from .open_turns import Draft, seconds
 from .origin import candidates, find_origin
-from .reconcile import EARLY, Addition, Footing, Plan, Turn, reconcile, unshown
+from .reconcile import EARLY, Addition, Footing, Plan, Turn, reconcile
 from .session_records import UNDO_NOTE, SessionRecords
+from .spool import RETRIES_MAX, Spool
 from .store import Batch
 
 if TYPE_CHECKING:
@@ -41,11 +42,6 @@ OVERDUE: Final = timedelta(days=1)
 became of the turn.
 """
 
-_RETRIES_MAX: Final = 20
-"""Times a batch is tried anew because other processes have written into its session meanwhile.
-
-The list is compared again each time.
-"""
 _TURNS_KEPT: Final = 64
 """The newest turns begun that are remembered here; the disk knows all that are open."""
 _LEFT_KEPT: Final = 8
@@ -94,8 +90,7 @@ class Capture:
         self._turns_lock = threading.Lock()
         self._turns: list[Begun] = []
         self._early: Early | None = None
-        self._unkept: list[Callable[[], None]] = []
-        self._unwritten: list[tuple[str, list[Draft]]] = []
+        self._spool = Spool(store, platform, self._records_of)
 
     # -- what the host tells
 
@@ -112,7 +107,7 @@ class Capture:
             self._seen_to = next((record.id for record in shown if not record.said), -1)
             for draft in self._store.overdue(self._store.now() - OVERDUE):
                 if draft.token not in self._adopted:
-                    self._write_down(draft.session, [draft])
+                    self._spool.write_down(draft.session, [draft])
 
     def turn_started(
         self, text: str, author: str = "", length: int = 0, last: object = None
@@ -155,13 +150,13 @@ class Capture:
             token, session, what.text if text else None, date, author, self.owner, kind=what.kind
         )
         # Without it the turn's list would show words that nobody has announced.
-        self._keep(lambda: self._store.begin(draft))
+        self._spool.keep(lambda: self._store.begin(draft))
         if turn.shown:
             # The disk took so long that the turn was over first: what its list brought is logged,
             # and nobody looks for this any more.
             with self._lock:
                 if turn.over:
-                    self._write_down(session, [replace(draft, text=None)])
+                    self._spool.write_down(session, [replace(draft, text=None)])
 
     def delegated(self, task: str, result: str) -> None:
         """A subagent has reported. Waits for nobody."""
@@ -261,7 +256,7 @@ class Capture:
             turns.append(self._known.last_turn(parent))
             last = self._known.last_said(parent)
             turns += [record.turn for record in self._known.unshown(parent) if record.id > last]
-            self._keep(lambda: self._store.fork(child, parent, turns, whole=whole))
+            self._spool.keep(lambda: self._store.fork(child, parent, turns, whole=whole))
 
     def _go_to(self, session: str, *, goes_on: bool) -> None:
         """Follow the agent to another session, which goes on from this one or not."""
@@ -307,29 +302,7 @@ class Capture:
         draft = Draft(
             token, session, text, date, owner=self.owner, kind=kind, aside=True, clue=clue
         )
-        self._keep(lambda: self._store.begin(draft))
-
-    def _keep(self, note: Callable[[], None]) -> None:
-        """Note something that no list shows, after what the disk has not taken before."""
-        with self._turns_lock:
-            self._unkept.append(note)
-        self._keep_unkept()
-
-    def _keep_unkept(self) -> None:
-        """Note what the disk has not taken.
-
-        What it does not take now is tried again with the next turn.
-        """
-        with self._turns_lock:
-            unkept, self._unkept = self._unkept, []
-        while unkept:
-            try:
-                unkept[0]()
-            except OptchatError:
-                with self._turns_lock:
-                    self._unkept = unkept + self._unkept
-                raise
-            unkept.pop(0)
+        self._spool.keep(lambda: self._store.begin(draft))
 
     def _turn_of(self, items: Sequence[Item], user_content: str | None) -> Begun | None:
         """Which of our turns a list belongs to.
@@ -401,8 +374,7 @@ class Capture:
 
     def _take(self, items: Sequence[Item], turn: Begun | None, author: str = "") -> None:
         """Log what a list has and the log lacks."""
-        self._keep_unkept()
-        self._write_left()
+        self._spool.retry()
         hosts_own, turn = (turn, None) if turn is not None and not turn.token else (None, turn)
         is_own_list, reserve_token, likely = turn is not None, "", False
         token = turn.token if turn is not None else ""
@@ -413,7 +385,7 @@ class Capture:
                 likely = last is not None and bool(last.token) and not last.over and not last.undone
                 token = last.token if last is not None and likely else ""
         marked = self._reader.marked()
-        for _ in range(_RETRIES_MAX):
+        for _ in range(RETRIES_MAX):
             self._refresh()
             drafts = self._open(before=token if is_own_list else "")
             facts = self._facts(
@@ -600,50 +572,22 @@ class Capture:
         """Write down the turns that are ours and that no list has shown, also those that came along
         from an older session.
         """
-        self._keep_unkept()
-        self._write_left()
+        self._spool.retry()
         self._refresh()
         drafts = [draft for draft in self._open() if not draft.other_owner]
-        try:
-            self._write_down(self.session, drafts)
-        except OptchatError:
-            self._unwritten.append((self.session, drafts))
-            raise
+        self._spool.leave(self.session, drafts)
 
-    def _write_left(self) -> None:
-        """Write down the turns of sessions that were left while the disk refused them."""
-        while self._unwritten:
-            self._write_down(*self._unwritten[0])
-            self._unwritten.pop(0)
-
-    def _write_down(self, session: str, drafts: Sequence[Draft]) -> None:
-        known, mark = self._known, self._mark
-        for _ in range(_RETRIES_MAX):
-            if session == self.session:
-                self._refresh()
-                known, mark = self._known, self._mark
-            else:
-                news = self._store.news(session, None)
-                known, mark = SessionRecords(), news.mark
-                known.add(news.messages)
-                for bind in news.binds:
-                    known.bind(bind.id, bind.uid, bind.turn)
-            drafts = [draft for draft in drafts if draft.token not in known.settled]
-            entries = [
-                unshown(draft, self.platform).entry for draft in drafts if draft.text is not None
-            ]
-            # A picture that was announced without words and never shown: there is nothing to write
-            # down.
-            batch = Batch(
-                entries,
-                settled=[draft.token for draft in drafts if draft.text is None],
-                listed=False,
-            )
-            if not batch or self._store.commit(session, batch, mark):
-                return
-        raise StoreError(
-            "cannot log what no list has shown: other processes keep writing to its session"
-        )
+    def _records_of(self, session: str) -> tuple[SessionRecords, object]:
+        """What the log holds of a session, and how much of it was read."""
+        if session == self.session:
+            self._refresh()
+            return self._known, self._mark
+        news = self._store.news(session, None)
+        known = SessionRecords()
+        known.add(news.messages)
+        for bind in news.binds:
+            known.bind(bind.id, bind.uid, bind.turn)
+        return known, news.mark
 
     def _date(self) -> str:
         return self._store.now().isoformat(timespec="milliseconds")
