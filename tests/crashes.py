@@ -154,7 +154,9 @@ def left_by_others(teller):
         texts = [teller.text("aside", sure=True, loose=True) for _ in range(3)]
         entries = [{"kind": "user", "text": text, "session": "d"} for text in texts]
         dead.capture_store().begin(DRAFT)
-        dead._notes.jot({"type": "batch", "session": "d", "first": 0, "entries": entries})
+        dead._notes.append_pending(
+            {"type": "batch", "session": "d", "first": 0, "entries": entries}
+        )
         (notes,) = (dead.root / "capture").glob("pending-*.jsonl")
         shutil.copy(notes, teller.root / "capture")
     memory.close()

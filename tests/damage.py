@@ -79,7 +79,7 @@ class Life:
         disk.begin(self._draft("open", day))
         disk.begin(self._draft("answered", day))
         disk.fork(f"{session}b", session, ["t"], whole=False)
-        memory._notes.jot({"type": "shown", "session": session, "up_to": 5, "undone": 0})
+        memory._notes.append_pending({"type": "shown", "session": session, "up_to": 5, "undone": 0})
         said = Entry(kind="user", text=f"asked {day}", session=session, turn=f"answered{day}")
         batch = Batch(
             [said], binds=[Bind(1, f"bound{day}")], settled=[f"gone{day}"], gap=f"summary {day}"

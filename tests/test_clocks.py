@@ -251,7 +251,7 @@ def test_the_last_note_of_a_session_stays_the_last_when_the_clock_is_put_back_an
     memory = opened()
     for turn, back in enumerate((0, 1, 366, 0)):
         clock.forward(days=-back)
-        memory._notes.jot({"type": "shown", "session": "s", "up_to": turn, "undone": 0})
+        memory._notes.append_pending({"type": "shown", "session": "s", "up_to": turn, "undone": 0})
         memory._notes.commit("s", said(1, turn, session="s"), [])
     assert [note["up_to"] for note in memory._notes.notes("shown", session="s")] == [3]
     assert_whole(memory, words(4))

@@ -784,7 +784,7 @@ def test_what_a_living_process_has_kept_aside_does_not_bring_the_words_back(open
         {"kind": "user", "text": text, "session": "s", "turn": token}
         for text, token in ((SECRET, "t1"), ("kept", "t2"), (SECRET, "t3"))
     ]
-    other._notes.jot(
+    other._notes.append_pending(
         {
             "type": "batch",
             "session": "s",
@@ -806,7 +806,7 @@ def test_what_a_turn_began_with_is_gone_also_where_the_log_has_other_words(opene
     """A host may mask in its list what it announced in the clear."""
     memory, other = opened(), opened()
     for one, token in ((memory, "t1"), (other, "t2")):
-        one._notes.jot(
+        one._notes.append_pending(
             {
                 "type": "draft",
                 "session": "s",
@@ -836,7 +836,7 @@ def test_what_a_turn_began_with_is_gone_also_where_the_log_has_other_words(opene
 def test_an_open_turn_with_the_same_words_is_not_touched(opened):
     memory = opened()
     memory.record([Entry(kind="user", text=SECRET, session="s", turn="t1")])
-    memory._notes.jot(
+    memory._notes.append_pending(
         {
             "type": "draft",
             "session": "s",

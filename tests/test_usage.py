@@ -122,7 +122,7 @@ def test_what_the_endpoint_does_not_tell_is_estimated_from_bytes_and_says_so(usa
         (Reply("x" * 9, -4, True), (8, 0, 3, True)),
         (Reply("x" * 9, 11, 7, 5000), (11, 11, 7, False)),
         (Reply("\ud83d", 11, None), (11, 0, 1, True)),
-        (Reply("x", 10**30, 7), (usage_sums.MOST, 0, 7, False)),
+        (Reply("x", 10**30, 7), (usage_sums.VALUE_MAX, 0, 7, False)),
     ],
 )
 def test_numbers_that_cannot_be_are_not_believed(usage, tmp_path, reply, tokens):

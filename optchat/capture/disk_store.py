@@ -64,7 +64,9 @@ class DiskStore:
         fields = {name: getattr(draft, name) for name in names}
         if draft.aside:
             fields |= {"aside": True, "clue": draft.clue}
-        self._notes.jot({"type": "draft", "session": draft.session, "kind": draft.kind} | fields)
+        self._notes.append_pending(
+            {"type": "draft", "session": draft.session, "kind": draft.kind} | fields
+        )
 
     def fork(
         self, child: str, parent: str, turns: Sequence[str], *, whole: bool, at: int | None = None
@@ -74,7 +76,7 @@ class DiskStore:
             at = _WHOLE
         elif at is None:
             at = self._store.total()
-        self._notes.jot(
+        self._notes.append_pending(
             {"type": "from", "session": child, "parent": parent, "at": at, "turns": list(turns)}
         )
 
@@ -172,7 +174,7 @@ class DiskStore:
             )
             if batch.entries:
                 entries = [asdict(entry) for entry in batch.entries]
-                self._notes.jot(
+                self._notes.append_pending(
                     {
                         "type": "batch",
                         "session": session,

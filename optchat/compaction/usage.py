@@ -20,7 +20,7 @@ from ..base.secrets import mask
 from ..log import files, reads
 from .model import ModelDownError, as_it_is
 from .plain import clip, tidy
-from .usage_sums import MOST, Event, State, decode, encode
+from .usage_sums import VALUE_MAX, Event, State, decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -130,7 +130,7 @@ class Usage:
             cached,
             tokens_out,
             estimated=estimated,
-            ms=min(max(round(seconds * 1000), 0), MOST),
+            ms=min(max(round(seconds * 1000), 0), VALUE_MAX),
             error=text,
             down=down,
             paused=None if paused is None else self._plain(paused),
@@ -378,8 +378,8 @@ def _tokens(sent: Sequence[Said], reply: Reply | None) -> tuple[int, int, int, b
 def _told(tokens: int | None, bytes_: int) -> tuple[int, bool]:
     """The tokens of a text, and whether they are the endpoint's; else estimated, rounded up."""
     if type(tokens) is int and (tokens > 0 or (tokens == 0 and not bytes_)):
-        return min(tokens, MOST), True
-    return min(-(-bytes_ // BYTES_PER_TOKEN), MOST), False
+        return min(tokens, VALUE_MAX), True
+    return min(-(-bytes_ // BYTES_PER_TOKEN), VALUE_MAX), False
 
 
 def _seconds_left(state: State, backlog: int, jobs: int) -> int | None:

@@ -26,7 +26,7 @@ FORGIVEN_AFTER: Final = 20
 One lane that works must not hide at once that another does not.
 """
 
-MOST: Final = 1 << 32
+VALUE_MAX: Final = 1 << 32
 """Largest number of tokens or milliseconds taken from one call.
 
 An endpoint may claim anything, and a line holds 64-bit numbers.
@@ -109,7 +109,8 @@ class Sums(NamedTuple):
 class State(NamedTuple):
     """Everything the last line tells.
 
-    ``mean_ms``: of recent calls, -1 while there is none. ``good``: calls answered since ``error``.
+    ``mean_ms``: of recent calls, -1 while there is none. ``successes_since_error``: calls answered
+    since ``error``.
     """
 
     day: str = ""
@@ -120,7 +121,7 @@ class State(NamedTuple):
     model: str = ""
     error: str = ""
     error_date: str = ""
-    good: int = 0
+    successes_since_error: int = 0
     mean_ms: int = -1
 
     def of_day(self, day: str) -> Sums:
@@ -154,10 +155,12 @@ def _answered(state: State, event: Event) -> State:
         took = event.ms // event.calls
         mean = took if mean < 0 else mean + (took - mean) // _WEIGHT
     if event.error:
-        return state._replace(mean_ms=mean, error=event.error, error_date=event.date, good=0)
-    if state.error and state.good + 1 < FORGIVEN_AFTER:
-        return state._replace(mean_ms=mean, good=state.good + 1)
-    return state._replace(mean_ms=mean, error="", error_date="", good=0)
+        return state._replace(
+            mean_ms=mean, error=event.error, error_date=event.date, successes_since_error=0
+        )
+    if state.error and state.successes_since_error + 1 < FORGIVEN_AFTER:
+        return state._replace(mean_ms=mean, successes_since_error=state.successes_since_error + 1)
+    return state._replace(mean_ms=mean, error="", error_date="", successes_since_error=0)
 
 
 # ---- the line
@@ -193,7 +196,11 @@ def encode(event: Event, state: State) -> bytes:
     if state.before:
         line["before"] = [{"date": day} | _sums(sums) for day, sums in state.before]
     if state.error:
-        line["last_error"] = {"text": state.error, "date": state.error_date, "good": state.good}
+        line["last_error"] = {
+            "text": state.error,
+            "date": state.error_date,
+            "good": state.successes_since_error,
+        }
     if state.mean_ms >= 0:
         line["mean"] = state.mean_ms / 1000
     body = orjson.dumps(line)
@@ -240,7 +247,7 @@ def _state(raw: dict[str, Any]) -> State:
         model=_text(raw.get("model", "")),
         error=_text(error.get("text", "")),
         error_date=_text(error.get("date", "")),
-        good=_count(error.get("good", 0)),
+        successes_since_error=_count(error.get("good", 0)),
         mean_ms=_ms(raw["mean"]) if "mean" in raw else -1,
     )
 

@@ -157,7 +157,7 @@ class StoreWork:
             )
             at = end
         if len(found) < len(ids):
-            self._store.mistrust("it wants the lines of messages that were never logged")
+            self._store.rebuild_if_stale("it wants the lines of messages that were never logged")
         return found
 
     def _job(

@@ -175,14 +175,14 @@ class Upkeep:
         try:
             return question(self._index)
         except DamagedError as error:
-            self.mistrust(str(error))
+            self.rebuild_if_stale(str(error))
             return question(self._index)
 
     def total(self) -> int:
         """How many messages the log holds."""
         return self.read(Index.total)
 
-    def tell_index(self, write: Callable[[Index], object]) -> None:
+    def update_index(self, write: Callable[[Index], object]) -> None:
         """Describe in the index, under the write lock and as one transaction, what is durable
         already.
 
@@ -202,7 +202,7 @@ class Upkeep:
             logger.exception("optchat: the index could not follow and is made anew")
             self._suspect = True
 
-    def mistrust(self, why: str) -> None:
+    def rebuild_if_stale(self, why: str) -> None:
         """Rebuild the index, unless another process has just done so and we only remembered its old
         numbers.
         """
@@ -226,7 +226,7 @@ class Upkeep:
         """
         if not self.read(lambda index: index.has_our_costs()):
             with self.locked():
-                self.tell_index(lambda index: index.rebuild_ready())
+                self.update_index(lambda index: index.rebuild_ready())
 
     # -- inside
 
@@ -238,7 +238,7 @@ class Upkeep:
         messages else.
         """
         if name != self._last:
-            self.tell_index(lambda index: index.set_last(name))
+            self.update_index(lambda index: index.set_last(name))
             self._last = name
 
     def _must_be_open(self) -> None:

@@ -47,7 +47,7 @@ class Redactor:
         self._main = Sought(store.main, self._judge)
         self._tree = Sought(store.tree, lambda _: False)
 
-    def look(self, *, locked: bool) -> None:
+    def scan(self, *, locked: bool) -> None:
         """Look through what the day files have beyond the last look.
 
         Most of it can be done before the lock is held.
@@ -59,8 +59,8 @@ class Redactor:
             self._main = Sought(self._store.main, self._judge)
             self._tree = Sought(self._store.tree, traces.is_line_above)
         self.message = message
-        self._main.look(locked=locked)
-        self._tree.look(locked=locked)
+        self._main.scan(locked=locked)
+        self._tree.scan(locked=locked)
 
     def erase(self) -> int:
         """Write over all of it, the message's own line last, and tell the index.
@@ -76,14 +76,14 @@ class Redactor:
         rows = [message_row(decode_message(new), own)] if own and not is_blank(new) else []
         gone = [("tree", spot.name, spot.offset) for spot in self._tree.spots]
         gone += [("main", spot.name, spot.offset) for spot in self._main.spots]
-        self._store.tell_index(
+        self._store.update_index(
             lambda index: _describe(
                 index, self.id, rows or [MessageRow(self.id, None, LOST_BYTES, "")], gone
             )
         )
         return len(self._tree.spots)
 
-    def becomes(self) -> Message | None:
+    def redacted_message(self) -> Message | None:
         """The message as it will be; None where it is lost and stays so."""
         new = self._redacted(self._own_spot())
         return decode_message(new) if new and not is_blank(new) else None

@@ -88,7 +88,7 @@ class NoteLog:
 
     # -- writing
 
-    def jot(self, note: Note) -> None:
+    def append_pending(self, note: Note) -> None:
         """Keep a note; durable when this returns. Waits for no other process.
 
         Raises:
@@ -131,7 +131,9 @@ class NoteLog:
                 return None
             messages = self._store.record(entries)
             dead = [
-                pending for path in self._pending_paths() if (pending := _Pending.of_the_dead(path))
+                pending
+                for path in self._pending_paths()
+                if (pending := _Pending.claim_orphan(path))
             ]
             try:
                 own = self._own.read() if self._own else []
@@ -348,7 +350,7 @@ class NoteLog:
         )
         spots = self._log.append(lines, now, not_before=newest if reads.is_day_file(newest) else "")
         end = spots[-1].offset + spots[-1].length + 1
-        self._store.tell_index(
+        self._store.update_index(
             lambda index: _add(index, [decode_note(line) for line in lines], spots[-1].name, end)
         )
 
@@ -383,17 +385,17 @@ class NoteLog:
         )
         sizes = {name: self._log.size(name) for name in sorted(names)}
         if shorter := [name for name, size in sizes.items() if size < known.get(name, 0)]:
-            self._store.mistrust(f"a file in capture/ {SHORTER}")
+            self._store.rebuild_if_stale(f"a file in capture/ {SHORTER}")
             # Nothing else would ever show it: notes have neither numbers nor lines that stand on
             # them.
             for name in shorter:
-                self._store.tell_index(
+                self._store.update_index(
                     lambda index, day=name: index.note_damage("capture", day, sizes[day], SHORTER)  # type: ignore[misc]
                 )
             known, sizes = {}, self._log.sizes()
         for name, size in sizes.items():
             if size > known.get(name, 0):
-                self._store.tell_index(
+                self._store.update_index(
                     lambda index, day=name: _add(  # type: ignore[misc]
                         index, *self._read_day(day, known.get(day, 0), index)
                     )
@@ -440,7 +442,7 @@ class _Pending:
         return cls(directory / f"{_PENDING}{os.getpid()}-{secrets.token_hex(4)}.jsonl")
 
     @classmethod
-    def of_the_dead(cls, path: Path) -> _Pending | None:
+    def claim_orphan(cls, path: Path) -> _Pending | None:
         """The notes of a process that is gone; None while it lives."""
         found = cls(path)
         return found if found.alone else None

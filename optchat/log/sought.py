@@ -30,7 +30,7 @@ class Sought:
         self._is_one = is_one
         self._looked: dict[str, int] = {}
 
-    def look(self, *, locked: bool) -> None:
+    def scan(self, *, locked: bool) -> None:
         """Look through what the day files have beyond the last look."""
         for name in self.log.sizes():
             for piece in self.log.scan(name, self._looked.get(name, 0)):

@@ -76,7 +76,7 @@ class Store(Upkeep):
                 raise
             if spots:
                 self._next_id += len(messages)
-                self.tell_index(lambda index: _describe_messages(index, messages, spots))
+                self.update_index(lambda index: _describe_messages(index, messages, spots))
                 self._end = End(
                     self._generation,
                     first + len(messages),
@@ -135,12 +135,12 @@ class Store(Upkeep):
                 if stamped[place].by == "model":
                     del built[place]
             if built:  # they need not be asked for again, or the compactor would never rest
-                self.tell_index(lambda index: index.drop_ready(built))
+                self.update_index(lambda index: index.drop_ready(built))
             fresh = [node for place, node in stamped.items() if place not in built]
             if not fresh:
                 return []
             spots = self.tree.append([encode_node(node) for node in fresh], now)
-            self.tell_index(lambda index: _describe_nodes(index, fresh, spots))
+            self.update_index(lambda index: _describe_nodes(index, fresh, spots))
         return fresh
 
     # -- reading
@@ -215,7 +215,7 @@ class Store(Upkeep):
                     found[place] = node.text
                     _keep(kept, place, node.text)
             if any(place not in found for place in spots):
-                self.mistrust("a line of the tree is not where the index says")
+                self.rebuild_if_stale("a line of the tree is not where the index says")
         return found
 
     # -- inside
@@ -226,7 +226,7 @@ class Store(Upkeep):
         spots = self.read(where)
         messages, wrong = self._decode_messages(spots)
         if wrong:
-            self.mistrust("a message is not where the index says")
+            self.rebuild_if_stale("a message is not where the index says")
             again = self.read(
                 lambda index: [row for id_, _ in spots for row in index.message_spots(id_, id_ + 1)]
             )

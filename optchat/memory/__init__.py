@@ -35,7 +35,7 @@ from ..recall.shown import Shown, ShownNotes, standing_in
 from ..tree.live_view import LiveView
 from ..tree.spans import gaps
 from . import check
-from .builder import Growth, costs_built
+from .builder import TreeBuilder, costs_built
 from .copies import Copies
 from .hiding import HiddenNotes
 from .mark import LogMark
@@ -112,7 +112,7 @@ class Memory:
             focus_chars=settings.focus_chars,
         )
         self._closed = threading.Event()
-        self._growth = Growth(
+        self._growth = TreeBuilder(
             root,
             settings,
             self._store,

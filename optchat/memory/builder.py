@@ -55,7 +55,7 @@ def costs_built(settings: Settings, *, model: bool) -> Collection[Cost]:
     )
 
 
-class Growth:
+class TreeBuilder:
     """The compactor of one memory, whether or not its thread runs."""
 
     def __init__(

@@ -175,7 +175,7 @@ class _Checker:
             # no gap.
             self._settle(bad, harmless=message.id == 0 or self.logged[message.id - 1] >= 0)
             self.logged[message.id] = _print(
-                _said_of(message, Spot(name, piece.offset, len(piece.line)))
+                _index_row(message, Spot(name, piece.offset, len(piece.line)))
             )
             self._add_oddities(
                 f"{where}: message {message.id}", line_faults.of_message(piece.line, message)
@@ -211,7 +211,8 @@ class _Checker:
                 )
             elif self._said(place) < 0 or (place in provisional and node.by == "model"):
                 self._found(
-                    place, _print(_said_of_node(node, Spot(name, piece.offset, len(piece.line))))
+                    place,
+                    _print(_index_row_of_node(node, Spot(name, piece.offset, len(piece.line)))),
                 )
                 self._add_oddities(
                     f"{where}: line {place.address}", line_faults.of_node(piece.line, node)
@@ -462,13 +463,13 @@ class _Checker:
         return below is not None and below[2 * index] >= 0 and below[2 * index + 1] >= 0
 
 
-def _said_of(message: Message, spot: Spot) -> tuple[Any, ...]:
+def _index_row(message: Message, spot: Spot) -> tuple[Any, ...]:
     """What the index should say of a message, as ``Snapshot.messages`` gives it."""
     row = message_row(message, spot)
     return (*spot, row.bytes, row.session or None, number_of(row.kind))
 
 
-def _said_of_node(node: Node, spot: Spot) -> tuple[Any, ...]:
+def _index_row_of_node(node: Node, spot: Spot) -> tuple[Any, ...]:
     """The same of a node, as ``Snapshot.nodes`` gives it."""
     row = node_row(node, spot)
     return (

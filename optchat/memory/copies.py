@@ -119,7 +119,7 @@ class Copies:
         if not self._hidden().less(pieces) and not saying_words(self._store, area):
             return 0
         dropping = Dropping(self._store, area)
-        dropping.look(locked=False)
+        dropping.scan(locked=False)
         with self._store.locked(everything=True):
             if left := self._hidden().less(pieces):
                 self._hidden.note(pieces=left)
@@ -127,7 +127,7 @@ class Copies:
 
     def _drop(self, dropping: Dropping, hidden: Hidden = NOTHING) -> int:
         """Under the lock: drop lines, and add those of nodes that are copies alone."""
-        dropping.look(locked=True)
+        dropping.scan(locked=True)
         lines = dropping.drop()
         add_lines(self._store, hidden, dropping.area)
         # Folded anew: lines never part, and what the copies took of the budget would stay empty.

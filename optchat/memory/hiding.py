@@ -69,9 +69,9 @@ class Dropping:
         self._store = store
         self._sought = Sought(store.tree, lambda line: is_line_of(line, area.touches))
 
-    def look(self, *, locked: bool) -> None:
+    def scan(self, *, locked: bool) -> None:
         """Look for them. Most of it can be done before the lock is held."""
-        self._sought.look(locked=locked)
+        self._sought.scan(locked=locked)
 
     def drop(self) -> int:
         """Write over all of them and tell the index; how many there were. Under the lock.
@@ -83,7 +83,7 @@ class Dropping:
         self._sought.write_over(lambda _, line: blank(line))
         gone = [("tree", spot.name, spot.offset) for spot in self._sought.spots]
         places = list(_above(self.area, self._store.total()))
-        self._store.tell_index(lambda index: _describe(index, places, gone))
+        self._store.update_index(lambda index: _describe(index, places, gone))
         return len(self._sought.spots)
 
 

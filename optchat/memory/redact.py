@@ -43,7 +43,7 @@ def redact(
         StoreError: the disk refused; the same call may be made again.
     """
     redactor = Redactor(store, notes, id_)
-    redactor.look(
+    redactor.scan(
         locked=False
     )  # most of a long log is looked through while others may go on writing
     lines = 0
@@ -55,8 +55,8 @@ def redact(
             # what processes that died had to keep back is logged first, or it would be logged
             # afterwards
         )
-        redactor.look(locked=True)
-        before, after = redactor.message, redactor.becomes()
+        redactor.scan(locked=True)
+        before, after = redactor.message, redactor.redacted_message()
         already = redactor.noted and (before is None or REDACTED.startswith(before.text))
         if not already:
             _replace(search, id_, before, after)

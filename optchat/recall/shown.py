@@ -62,7 +62,7 @@ class Standing(NamedTuple):
     named: tuple[Span, ...] = ()
     ids: frozenset[int] = frozenset()
 
-    def and_(self, other: Standing) -> Standing:
+    def merge(self, other: Standing) -> Standing:
         """Both together."""
         return Standing(
             self.chars + other.chars,
@@ -121,7 +121,7 @@ class ShownNotes:
         """
         standing = noted.standing._asdict() | {"ids": sorted(noted.standing.ids)}
         try:
-            self._notes.jot(
+            self._notes.append_pending(
                 {"type": "stands", "session": session, "own_from": noted.own_from, **standing}
             )
         except OptchatError as error:
@@ -148,7 +148,7 @@ class Shown:
         """What stands in front of the session, as far as can be known."""
         known = self._known(session)
         with self._mutex:
-            return known.now.standing.and_(known.offered)
+            return known.now.standing.merge(known.offered)
 
     def own_from(self, session: str) -> int:
         """The session has those of its messages from this one on in its own list."""
@@ -158,7 +158,7 @@ class Shown:
         """A block was handed to the host."""
         known = self._known(session)
         with self._mutex:
-            known.offered = known.offered.and_(_in_texts([text]))
+            known.offered = known.offered.merge(_in_texts([text]))
 
     def seen(self, session: str, standing: Standing) -> None:
         """What the host's list holds: nothing else is in front of the model."""
