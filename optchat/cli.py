@@ -269,9 +269,8 @@ def _open(args: argparse.Namespace, *, bars: Bars, create: bool = False) -> Memo
 
     home = home_of(args)
     root = home / "optchat"
-    named = args.home or os.environ.get(
-        "HERMES_HOME"
-    )  # the default one needs no spelling, so it is made where it is missing
+    # The default one needs no spelling, so it is made where it is missing.
+    named = args.home or os.environ.get("HERMES_HOME")
     if create and named and not home.is_dir():
         raise StoreError(
             "there is no such Hermes home",

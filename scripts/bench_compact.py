@@ -64,9 +64,8 @@ class FakeModel:
                 / max(before, 1)
             )
             self.requests.append(sent)
-            self.requests[:-64] = [b""] * len(
-                self.requests[:-64]
-            )  # what is needed of them is known: their number
+            # What is needed of them is known: their number.
+            self.requests[:-64] = [b""] * len(self.requests[:-64])
         time.sleep(self.delay_s)
         line = self._line(said[-1].content)
         with self._mutex:

@@ -765,9 +765,8 @@ class Agent:
         if (parent := self.world.parents.get(self.session)) in self.world.untold:
             self.world.lose_trace(parent)
         if self.world.named:
-            self.last = (
-                self.live
-            )  # B 0.22.2, hermes_cli/cli_session_mixin.py, _publish_truncated_history; A does not
+            # B 0.22.2, hermes_cli/cli_session_mixin.py, _publish_truncated_history; A does not.
+            self.last = self.live
         return True
 
     def _counts(self, message: Message) -> bool:

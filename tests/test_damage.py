@@ -142,9 +142,8 @@ def test_a_last_record_cut_at_any_byte_costs_itself_alone(life, lay, room, deriv
     whole = files[name]
     start = whole.rfind(b"\n", 0, len(whole) - 1) + 1
     last = TOTAL - 1 if room == "main" else None
-    step = (
-        1 if TIMES > 1 or (room == "main" and not derived) else 7
-    )  # one file is read like another
+    # One file is read like another.
+    step = 1 if TIMES > 1 or (room == "main" and not derived) else 7
     for cut in sorted({*range(start, len(whole), step), start, len(whole) - 1}):
         cut_files = files | {name: whole[:cut]}
         memory = lay(cut_files if derived else without_derived(cut_files))

@@ -326,9 +326,8 @@ def test_a_last_line_torn_at_any_byte_is_the_line_before(usage, tmp_path, clock)
     after = facts_of(tmp_path, clock)
     for cut in range(len(first), len(whole) + 1):
         (tmp_path / NAME).write_bytes(whole[:cut])
-        there = (
-            after if cut >= len(whole) - 1 else before
-        )  # a complete line that lacks its newline is a line
+        # A complete line that lacks its newline is a line.
+        there = after if cut >= len(whole) - 1 else before
         assert facts_of(tmp_path, clock) == there
         next_one = Usage(tmp_path, clock)
         call(next_one)

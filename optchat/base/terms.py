@@ -175,9 +175,8 @@ def _runs(text: str) -> list[str]:
     if len(text) > TEXT_CHARS:
         text = f"{text[: TEXT_CHARS // 2]} {text[-TEXT_CHARS // 2 :]}"
     if "\\" in text:
-        text = _ESCAPE.sub(
-            " ", text
-        )  # a line break inside JSON would else be the first letter of the next word
+        # A line break inside JSON would else be the first letter of the next word.
+        text = _ESCAPE.sub(" ", text)
     return _ASCII_RUN.findall(text) if text.isascii() else _RUN.findall(folded(text))
 
 

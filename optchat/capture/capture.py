@@ -66,9 +66,8 @@ class Capture:
         parent_of: Callable[[str], str] | None = None,
     ) -> None:
         """``parent_of``: which session the host says another came from, "" where it does not."""
-        self.session = clean(
-            session
-        )  # as it comes back from the disk, or nothing would be known of it
+        # As it comes back from the disk, or nothing would be known of it.
+        self.session = clean(session)
         self.platform = platform
         self.owner = owner or uuid4().hex[:12]
         self._store = store

@@ -339,9 +339,8 @@ def _named_part(part: dict[str, Any]) -> str:
     if isinstance(text, str) and kind in (None, "text", "input_text", "output_text"):
         if "memory-context" not in text and not text.startswith("[System"):
             return text
-        what = user_text(
-            text
-        )  # what a host adds to a list, memory or a note, it adds as one more text part
+        # What a host adds to a list, memory or a note, it adds as one more text part.
+        what = user_text(text)
         return what.text if what else ""
     if kind in _UNSAID_PARTS:
         return ""
@@ -429,6 +428,5 @@ def _stamp(value: object) -> float:
         )
     except OverflowError:
         return 0.0
-    return (
-        stamp if isfinite(stamp) else 0.0
-    )  # what is not a number has no place among dates, before or after
+    # What is not a number has no place among dates, before or after.
+    return stamp if isfinite(stamp) else 0.0

@@ -161,9 +161,8 @@ def user_text(text: str) -> Told | None:
     if rest.lstrip().startswith(_ROWS) and "]" in rest:
         return None
     if joint := _JOINED_ROW.search(rest):
-        rest = rest[
-            : joint.start()
-        ]  # a host joins an unanswered message with the row of its own that follows
+        # A host joins an unanswered message with the row of its own that follows.
+        rest = rest[: joint.start()]
     if NOTIFICATION_END.words in rest and (found := _NOTIFICATION_END.search(rest)):
         body, rest = rest[: found.start()], rest[found.end() :].lstrip("\n")
         if not rest:

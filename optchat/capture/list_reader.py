@@ -42,9 +42,8 @@ class Reader:
 
         The result is the reader's own: it is good until the next call, and not to be changed.
         """
-        messages = (
-            list(given) if isinstance(given, (list, tuple)) else []
-        )  # a copy: a host's own list may grow while it is read
+        # A copy: a host's own list may grow while it is read.
+        messages = list(given) if isinstance(given, (list, tuple)) else []
         self._given = messages
         changed = self._changed(messages)
         if changed == range(len(self._seen), len(messages)) and len(messages) >= len(self._seen):

@@ -34,9 +34,8 @@ _CLOCK_S: Final = 1
 
 def fresh_named(case: Reconciliation) -> list[New]:
     """The new part of a list, in order."""
-    case.running = (
-        case.running if case.turn.is_own_list else None
-    )  # another list may show it among others, or not at all
+    # Another list may show it among others, or not at all.
+    case.running = case.running if case.turn.is_own_list else None
     seen: list[New] = []
     unknown: list[Item] = []
     for item in case.items:
@@ -95,9 +94,8 @@ def _place(case: Reconciliation, seen: list[New], matched: dict[int, Record]) ->
         elif new is not None and new.unit is None:
             same = before is not None and bool(item.uid) and before.uid == item.uid
             if after == "talk" and not same:
-                here = (
-                    ""  # after an answer, the next turn is one of the host's own, in this session
-                )
+                # After an answer, the next turn is one of the host's own, in this session.
+                here = ""
             new.session, after = here, item.kind
         elif new is not None:
             here = ""

@@ -108,10 +108,11 @@ def find_origin(
     best: Origin | None = None
     own: Origin | None = None
     left = len(plan.additions) + 1
+    # Strangers it leaves, less is better; what it explains.
     best_fit = (
         -len(items) - 1,
         MATCHED_LEAST - 1,
-    )  # strangers it leaves, less is better; what it explains
+    )
     names = list(dict.fromkeys(name for name in names if name != turn.session))
     is_here = (
         turn.is_own_list

@@ -426,9 +426,8 @@ class Pairing:
                 if any(
                     other.key == key_of("talk", match.rest) for other in records[here : here + 2]
                 ):
-                    match.rest = (
-                        ""  # joined to the next reply, where the host has dropped an empty row
-                    )
+                    # Joined to the next reply, where the host has dropped an empty row.
+                    match.rest = ""
                 break
         return match
 

@@ -272,9 +272,8 @@ def _merged(logged: Sequence[Draft], drafts: Sequence[Draft]) -> list[Draft]:
     """
     times, latest = [draft.time for draft in logged], 0.0
     for draft in drafts:
-        latest = max(
-            latest, draft.time
-        )  # a clock that was put back must not put a turn before those it came after
+        # A clock that was put back must not put a turn before those it came after.
+        latest = max(latest, draft.time)
         times.append(latest)
     both = [*logged, *drafts]
     return [both[k] for k in sorted(range(len(both)), key=lambda k: times[k])]

@@ -356,9 +356,8 @@ def _fields(kind: str, text: str) -> list[str] | None:
     _walk("", data, _DEEPEST, found)
     parts = [mask(clean(tidy(f"{key}={value}" if key else value))) for key, value in found]
     if name:
-        parts[:1] = [
-            f"{name} {parts[0]}" if parts else name
-        ]  # what was done stands with what to, in one clause
+        # What was done stands with what to, in one clause.
+        parts[:1] = [f"{name} {parts[0]}" if parts else name]
     return [part for part in parts if part]
 
 

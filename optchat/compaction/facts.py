@@ -107,9 +107,8 @@ class Known:
     def __init__(self, texts: Iterable[str]) -> None:
         shown = "\n".join(texts)
         if "\\" in shown:
-            shown += "\n" + _ESCAPE.sub(
-                " ", shown
-            )  # in JSON, what stands after a line break would be glued to its "n"
+            # In JSON, what stands after a line break would be glued to its "n".
+            shown += "\n" + _ESCAPE.sub(" ", shown)
         self._written = _alike(shown)
         self._text = self._written.casefold()
 

@@ -394,9 +394,8 @@ class ModelCalls:
 
     def _pause(self, reason: str, now: float) -> None:
         if not self.paused:
-            cause = re.split("[(;]", reason, maxsplit=1)[
-                0
-            ]  # what an endpoint says of it may be different each time
+            # What an endpoint says of it may be different each time.
+            cause = re.split("[(;]", reason, maxsplit=1)[0]
             if now - self._warned.get(cause, -TELL_S) >= TELL_S:
                 self._warned[cause] = now
                 logger.warning("optchat: lines wait for the model: %s", reason)

@@ -81,9 +81,8 @@ def disarm(text: str) -> str:
 def _masked(text: str, redact: Callable[[str], str]) -> str:
     text = plain(text)
     try:
-        text = plain(
-            redact(text)
-        )  # again: what comes from outside may be anything, and must still be valid UTF-8
+        # Again: what comes from outside may be anything, and must still be valid UTF-8.
+        text = plain(redact(text))
     except (
         Exception
     ) as error:  # whatever it is, the text is not sent; the attempt at this line counts as failed

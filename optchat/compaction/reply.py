@@ -84,9 +84,8 @@ def line_in(answer: str) -> str:
             break
     lines = [_BULLET.sub("", _ID.sub("", line)) for line in text.splitlines()]
     if len(lines) > 1:
-        lines = [
-            _ITEM.sub("", line) for line in lines
-        ]  # the numbers of a list are the model's, and may pass for facts
+        # The numbers of a list are the model's, and may pass for facts.
+        lines = [_ITEM.sub("", line) for line in lines]
     return " ".join(" ".join(lines).split())
 
 
@@ -114,9 +113,8 @@ def _spoken(answer: str) -> str:
 def _unwrapped(text: str) -> str:
     """The text without its outermost wrapping."""
     if fence := _FENCE.match(text):
-        return text[fence.end() :].partition(fence[1])[
-            0
-        ]  # what comes after a fence is about the line
+        # What comes after a fence is about the line.
+        return text[fence.end() :].partition(fence[1])[0]
     tagged = _TAGGED.fullmatch(text) if text.endswith(">") else None
     if tagged:
         return tagged[2]

@@ -225,9 +225,8 @@ class Compactor:
                         seen = self._work_off()
                     if self.owner and self.release_when_idle:
                         self._leave()
-                    self._awake = (
-                        self._awake and self.owner
-                    )  # without the lock there is nothing to be awake for
+                    # Without the lock there is nothing to be awake for.
+                    self._awake = self._awake and self.owner
                     self.failures = 0
                 except (
                     Exception

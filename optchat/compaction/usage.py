@@ -86,10 +86,11 @@ class Usage:
         self._mutex = threading.Lock()
         self._base = State()  # as on the disk
         self._pending: list[Event] = []  # what is not on the disk yet
+        # Version of the file, and everything known: replaced in one step.
         self._now: tuple[object, State] = (
             _UNREAD,
             State(),
-        )  # version of the file, and everything known: replaced in one step
+        )
         self.trouble = ""
 
     # -- writing, by the holder of compactor.lock

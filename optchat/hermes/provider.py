@@ -186,9 +186,8 @@ class OptchatProvider(MemoryProvider):  # type: ignore[misc]
         begun = lists.begun(named, take=True)
         text = session.memory().recall(_words(query), named, begun and begun.standing)
         self._recalled_lines = len(_LINE.findall(text))
-        self.troubles.worked(
-            "initialize"
-        )  # what it could not do is done by now; it is not called again to say so
+        # What it could not do is done by now; it is not called again to say so.
+        self.troubles.worked("initialize")
         return text
 
     def queue_prefetch(self, query: str, *, session_id: str = "") -> None:

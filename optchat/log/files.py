@@ -62,9 +62,8 @@ class Lock:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._mutex = (
-            threading.Lock()
-        )  # held for as long as the lock is; it may be given back by another thread
+        # Held for as long as the lock is; it may be given back by another thread.
+        self._mutex = threading.Lock()
         self._lock = _file_lock(path)
 
     def acquire(self, timeout_s: float) -> bool:

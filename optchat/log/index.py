@@ -109,9 +109,8 @@ class Index(Lookup):
         self._frozen = self._read_mutex.acquire(timeout=forks.WAIT_S)
         self._reader.let_go()
         self._writer.let_go()
-        self._log_file = (
-            None  # the last to close takes the file along, and makes another when it is used again
-        )
+        # The last to close takes the file along, and makes another when it is used again.
+        self._log_file = None
 
     def after_fork(self, *, child: bool) -> None:
         """Go on; the connections are made again when they are used."""

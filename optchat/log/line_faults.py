@@ -102,10 +102,11 @@ def is_cut(line: bytes) -> bool:
     depth, quoted, escaped = 0, False, False
     for sign in line:
         if quoted:
+            # A quote, a backslash.
             quoted, escaped = (
                 escaped or sign != 0x22,
                 not escaped and sign == 0x5C,
-            )  # a quote, a backslash
+            )
         elif sign == 0x22:
             quoted = True
         elif sign in b"{[":

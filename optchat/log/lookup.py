@@ -201,9 +201,8 @@ class Lookup:
         for level, indices in wanted.items():
             for at in range(0, len(indices), _ASKED_AT_ONCE):
                 asked = indices[at : at + _ASKED_AT_ONCE]
-                asked += [-1] * (
-                    _ASKED_AT_ONCE - len(asked)
-                )  # always as many, so that the question is compiled once
+                # Always as many, so that the question is compiled once.
+                asked += [-1] * (_ASKED_AT_ONCE - len(asked))
                 found.update(
                     (Place(level, index), whole((chars,))[0])
                     for index, chars in self._all(_CHARS_OF, (level, *asked))

@@ -83,9 +83,8 @@ class Upkeep:
         self._holder = 0  # the thread that holds the lock
         self._closed = False
         self._suspect = False  # the index was found damaged; it is made anew at the next lock
-        self._next_id = (
-            0  # under the lock: also where the index could not follow, no number is given twice
-        )
+        # Under the lock: also where the index could not follow, no number is given twice.
+        self._next_id = 0
         self._last = ""  # under the lock: the day file the index says was last written to
         self._end = End(0, 0, "", 0)  # how the index stood when it was last seen to end right
         self._near_names = 0, ("", "", "")
@@ -392,10 +391,11 @@ class Upkeep:
                 loader = Loader(self._index, ready=True)
                 for key, size, known in sorted(more):
                     taken = loader.load(self.main if key[0] == "main" else self.tree, key[1], known)
+                    # What is left of a torn line is not read again at every append.
                     self._torn[key] = (
                         size,
                         taken,
-                    )  # what is left of a torn line is not read again at every append
+                    )
                 loader.fill_lost(state.total)
             self._next_id = self._index.total()
         return True

@@ -130,9 +130,8 @@ def _describe(
     index.write(
         "DELETE FROM uids WHERE uid >= ? AND uid < ? AND id = ?", [(SAID, SAID[:-1] + ";", id_)]
     )
-    index.write(
-        "UPDATE messages SET file = NULL, offset = 0, length = 0 WHERE id = ?", [(id_,)]
-    )  # so that the row is taken anew
+    # So that the row is taken anew.
+    index.write("UPDATE messages SET file = NULL, offset = 0, length = 0 WHERE id = ?", [(id_,)])
     index.add_messages(rows, "main")
     index.write("DELETE FROM damage WHERE room = ? AND name = ? AND offset = ?", gone)
 

@@ -76,9 +76,8 @@ class TreeBuilder:
         self._threaded = threaded
         self._closed = threading.Event()
         self.costs = costs_built(settings, model=model is not None)
-        self._for_model = (
-            self.costs is CHEAP
-        )  # the lines that are not cheap are a model's to write, whether or not it is there
+        # The lines that are not cheap are a model's to write, whether or not it is there.
+        self._for_model = self.costs is CHEAP
         self._model = model if self._for_model else None
         self._lock = files.Lock(root / "compactor.lock")
         self._usage = Usage(root, clock, redact=model.redact) if model else Usage(root, clock)
@@ -243,9 +242,8 @@ class TreeBuilder:
     def _take_over(self) -> None:
         """Leave nothing as another process left it."""
         if self._lanes is not None:
-            self._usage.pause(
-                self._lanes.paused
-            )  # one of a process that has ended would be told for ever
+            # One of a process that has ended would be told for ever.
+            self._usage.pause(self._lanes.paused)
         try:
             self._store.recost()
         except (

@@ -95,13 +95,11 @@ class _Checker:
         self.store = store
         self.progress = progress
         self.report = Report()
-        self.known: dict[tuple[str, str], int] | None = (
-            None  # None: the index does not say, so all there is counts
-        )
+        # None: the index does not say, so all there is counts.
+        self.known: dict[tuple[str, str], int] | None = None
         self.remembered: list[str] = []  # damage the index has noted
-        self.logged = array(
-            "q"
-        )  # by message id, a print of what the index should say of it; -1 where there is none
+        # By message id, a print of what the index should say of it; -1 where there is none.
+        self.logged = array("q")
         self.indexed = array("q")  # the same, of what it says
         self.built: dict[int, array[int]] = {}  # by level, then index: the same of nodes
         self.nodes_found: dict[int, int] = {}
@@ -111,9 +109,8 @@ class _Checker:
             Place | None, list[str]
         ] = {}  # node lines that cannot be read, by the place they still name
         self._uids = 0  # of those in the log, how many the index finds
-        self._doubled = (
-            False  # a message is there twice, so that nobody can count what is known of it
-        )
+        # A message is there twice, so that nobody can count what is known of it.
+        self._doubled = False
         self._unchecked = 0  # lines of the day file being read that have no checksum
         self._todo = sum(sum(log.sizes().values()) for log in (store.main, store.tree))
         self._done = 0
@@ -194,9 +191,8 @@ class _Checker:
 
         Find nodes without their halves, and nodes of messages that were never logged.
         """
-        provisional: set[Place] = (
-            set()
-        )  # built without the model it was meant for: a later line of one takes its place
+        # Built without the model it was meant for: a later line of one takes its place.
+        provisional: set[Place] = set()
         for name, piece, _ in self._lines(self.store.tree):
             where = f"tree/{name}, byte {piece.offset}"
             try:

@@ -43,9 +43,8 @@ def redact(
         StoreError: the disk refused; the same call may be made again.
     """
     redactor = Redactor(store, notes, id_)
-    redactor.scan(
-        locked=False
-    )  # most of a long log is looked through while others may go on writing
+    # Most of a long log is looked through while others may go on writing.
+    redactor.scan(locked=False)
     lines = 0
     with store.locked(everything=True):
         notes.commit(
@@ -66,9 +65,8 @@ def redact(
             lines = redactor.erase()
             if mark() != old_mark:
                 search.follow_log(old_mark)
-            _replace(
-                search, id_, before, after
-            )  # a compactor may have added the message between the two
+            # A compactor may have added the message between the two.
+            _replace(search, id_, before, after)
             store.record([Entry(kind="note", text=NOTE.format(id_))])
     return {
         "id": id_,

@@ -37,9 +37,8 @@ _CHAT: Final = "<chat>\n"
 FRAME_CHARS: Final = len(HEAD + NOTE + _CHAT + FOOT)
 
 _VIEW: Final = VIEW_HEAD.partition("\n")[0]
-_MORE: Final = HEAD.partition(":")[
-    0
-]  # what follows was worded otherwise once, and blocks live long
+# What follows was worded otherwise once, and blocks live long.
+_MORE: Final = HEAD.partition(":")[0]
 _BLOCK: Final = re.compile(
     rf"(?:{re.escape(_VIEW)}|{re.escape(_MORE)}:[^\n]*)\n.*?{re.escape(FOOT)}", re.DOTALL
 )

@@ -111,9 +111,8 @@ def _message_page(store: Store, id_: int, page: int, original: int | None) -> st
 
 def _page_number(page: int | str) -> int:
     if isinstance(page, int) and not isinstance(page, bool):
-        return max(
-            -1, min(page, 1_000_000)
-        )  # Python refuses to write out an integer of thousands of digits
+        # Python refuses to write out an integer of thousands of digits.
+        return max(-1, min(page, 1_000_000))
     try:
         return int(str(page).strip() or "1")
     except ValueError:

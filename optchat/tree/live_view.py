@@ -205,9 +205,8 @@ class LiveView:
 
     def _fold(self, view: View) -> bool:
         """One batch; whether it has merged any lines."""
-        many = (
-            len(view.lines) > LINES_MAX
-        )  # too many to wait for lines that a model may never write
+        # Too many to wait for lines that a model may never write.
+        many = len(view.lines) > LINES_MAX
         parents = Parents(self._store, list(tile(view.lines, view.total)))
         return view.fold(
             self._marks, weigh=weigh, parent=parents, expected=None if many else self.node_bytes
@@ -239,9 +238,8 @@ class LiveView:
                 self._view.insert([Line(Place(0, id_), chars) for id_, chars in leaves])
             else:
                 self._view.insert(self._unfold(first, end, self._marks.high))
-                self._loaded = (
-                    False  # until they are saved, the next update starts again from the saved lines
-                )
+                # Until they are saved, the next update starts again from the saved lines.
+                self._loaded = False
 
     def _reload(self) -> None:
         """Start from the saved lines, unless they are those we have.
