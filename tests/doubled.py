@@ -5,20 +5,14 @@ from datetime import datetime, timedelta
 
 from optchat.base.record import Entry
 
-HELLO = [
-    ("user", "hello, are you there?"),
-    ("talk", "Hello! I am here. What shall we do?"),
-]
+HELLO = [("user", "hello, are you there?"), ("talk", "Hello! I am here. What shall we do?")]
 TIMER = [
     ("user", "set the kitchen timer to ten minutes"),
     ("tool", "timer(minutes=10)"),
     ("echo", "started"),
     ("talk", "Done: it rings in ten minutes."),
 ]
-CAT = [
-    ("user", "my cat is called Minka"),
-    ("talk", "A lovely name. I will remember Minka."),
-]
+CAT = [("user", "my cat is called Minka"), ("talk", "A lovely name. I will remember Minka.")]
 OK = [("user", "ok"), ("talk", "Done.")]
 
 

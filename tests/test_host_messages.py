@@ -326,11 +326,7 @@ def test_a_real_message_glued_to_a_summary_is_read_out_of_it():
         agent(
             f"{PRIOR}\nhello\n\n{PRIOR_END}\n\n{SUMMARY}\n\n{SUMMARY_END}", tool_calls=[call("{}")]
         )
-    ) == [
-        ("gap", ""),
-        ("talk", "hello"),
-        ("tool", "terminal {}"),
-    ]
+    ) == [("gap", ""), ("talk", "hello"), ("tool", "terminal {}")]
     twice = (
         f"{PRIOR}\n{PRIOR}\nhello\n\n{PRIOR_END}\n\n{SUMMARY}\n\n{SUMMARY_END}\n\n{PRIOR_END}\n\n"
         f"{SUMMARY}\n\n{SUMMARY_END}\n\nlater"

@@ -387,14 +387,9 @@ def test_the_checks_see_what_they_are_to_find():
     assert list(inside("tree/view", walk(wrong))) == ["memory"]
     assert list(
         inside(
-            "log/store",
-            walk(ast.parse("from ..tree import view, records\nfrom . import files")),
+            "log/store", walk(ast.parse("from ..tree import view, records\nfrom . import files"))
         )
-    ) == [
-        "tree/view",
-        "tree",
-        "log/files",
-    ]
+    ) == ["tree/view", "tree", "log/files"]
     written = 'open(p, "w"); p.open("ab"); p.open(mode="r+"); io.open(p, "x"); os.open(p, 1)'
     assert all(opens_for_writing(called, call) for called, call in calls(ast.parse(written)))
     read = (

@@ -258,10 +258,7 @@ def test_a_turn_of_another_live_instance_is_not_given_up():
     drafts = [Draft("t1", "s", "elsewhere", other_owner=True), Draft("t2", "s", "2")]
     assert written(
         plan(SessionRecords(), "u:2", "a:y", drafts=drafts, running="t2", is_own_list=True)
-    ) == [
-        "u:2",
-        "a:y",
-    ]
+    ) == ["u:2", "a:y"]
 
 
 def test_a_list_that_is_older_than_the_running_turn_leaves_it_open():

@@ -503,11 +503,7 @@ RESULT_STUBS: Final = (
         "agent/agent_runtime_helpers.py:sanitize_api_messages",
         "agent/agent_runtime_helpers.py:_flush_unanswered_stubs",
     ),
-    Phrase(
-        "[Old tool output cleared to save context space]",
-        _SQUEEZE,
-        _SQUEEZE,
-    ),
+    Phrase("[Old tool output cleared to save context space]", _SQUEEZE, _SQUEEZE),
 )
 """What stands in place of a result whose words a compression took."""
 MEDIA_STUBS: Final = (

@@ -81,8 +81,7 @@ _NOTIFICATION_END: Final = re.compile(rf"\n\n{re.escape(NOTIFICATION_END.words)}
 _BLOCK: Final = r"<\s*memory-context\s*>%s(?:(?!<\s*memory-context).)*?</\s*memory-context\s*>"
 _NOTE: Final = r"\s*" + re.escape(MEMORY_NOTE.words).replace(r"\ ", r"\s*")
 _MEMORY_BLOCK: Final = re.compile(
-    rf"\A\s*{_BLOCK % ''}\s*|\s*{_BLOCK % _NOTE}|\s*{_BLOCK % ''}\s*\Z",
-    re.IGNORECASE | re.DOTALL,
+    rf"\A\s*{_BLOCK % ''}\s*|\s*{_BLOCK % _NOTE}|\s*{_BLOCK % ''}\s*\Z", re.IGNORECASE | re.DOTALL
 )
 """The host's block of memory: by its note, or by standing at an end of the text.
 

@@ -109,10 +109,7 @@ def find_origin(
     own: Origin | None = None
     left = len(plan.additions) + 1
     # Strangers it leaves, less is better; what it explains.
-    best_fit = (
-        -len(items) - 1,
-        MATCHED_LEAST - 1,
-    )
+    best_fit = (-len(items) - 1, MATCHED_LEAST - 1)
     names = list(dict.fromkeys(name for name in names if name != turn.session))
     is_here = (
         turn.is_own_list

@@ -87,10 +87,7 @@ class Usage:
         self._base = State()  # as on the disk
         self._pending: list[Event] = []  # what is not on the disk yet
         # Version of the file, and everything known: replaced in one step.
-        self._now: tuple[object, State] = (
-            _UNREAD,
-            State(),
-        )
+        self._now: tuple[object, State] = (_UNREAD, State())
         self.trouble = ""
 
     # -- writing, by the holder of compactor.lock

@@ -103,10 +103,7 @@ def is_cut(line: bytes) -> bool:
     for sign in line:
         if quoted:
             # A quote, a backslash.
-            quoted, escaped = (
-                escaped or sign != 0x22,
-                not escaped and sign == 0x5C,
-            )
+            quoted, escaped = (escaped or sign != 0x22, not escaped and sign == 0x5C)
         elif sign == 0x22:
             quoted = True
         elif sign in b"{[":

@@ -392,10 +392,7 @@ class Upkeep:
                 for key, size, known in sorted(more):
                     taken = loader.load(self.main if key[0] == "main" else self.tree, key[1], known)
                     # What is left of a torn line is not read again at every append.
-                    self._torn[key] = (
-                        size,
-                        taken,
-                    )
+                    self._torn[key] = (size, taken)
                 loader.fill_lost(state.total)
             self._next_id = self._index.total()
         return True
