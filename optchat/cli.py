@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from .commands.progress import Bars
     from .compaction.model import Model
@@ -308,7 +308,7 @@ def _model(args: argparse.Namespace, root: Path) -> Model | None:
     return model_of(load_settings(root)[0], root.parent)
 
 
-def _facts(args: argparse.Namespace, facts: dict[str, Any], text: str) -> None:
+def _facts(args: argparse.Namespace, facts: Mapping[str, Any], text: str) -> None:
     print(json.dumps(facts, ensure_ascii=False, indent=2) if args.json else text)
 
 
@@ -413,20 +413,21 @@ def _check(args: argparse.Namespace) -> int:
 
 
 def _copies(args: argparse.Namespace) -> int:
-    from .commands.copies import copies_text, done_text, span_of
+    from .commands.copies import copies_text, hidden_text, shown_text, span_of
     from .commands.progress import Bars
 
     with Bars() as bars, _open(args, bars=bars) as memory:
+        typed = _typed(args)
         if args.show is not None:
-            facts = memory.copies.show(*span_of(args.show))
+            shown = memory.copies.show(*span_of(args.show))
+            _facts(args, shown, shown_text(shown, typed))
         elif args.hide is not None:
             span = span_of(args.hide) if args.hide else (None, None)
-            facts = memory.copies.hide(*span, progress=bars, force=args.force)
+            hidden = memory.copies.hide(*span, progress=bars, force=args.force)
+            _facts(args, hidden, hidden_text(hidden, typed))
         else:
-            facts = {"copies": memory.copies.find(bars)}
-    found = facts.get("copies")
-    typed = _typed(args)
-    _facts(args, facts, done_text(facts, typed) if found is None else copies_text(found, typed))
+            found = memory.copies.find(bars)
+            _facts(args, {"copies": found}, copies_text(found, typed))
     return 0
 
 

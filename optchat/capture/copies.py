@@ -11,7 +11,7 @@ O(N) time. Called by ``memory/check.py`` and ``memory/hiding.py``, which read th
 from __future__ import annotations
 
 from array import array
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..log.hidden import Piece
 from .prints import ANNOUNCED, CALLED, NAMED, OPENS, SILENT, Places, Prints, words_of
@@ -64,12 +64,6 @@ class Stretch(NamedTuple):
         """The first and the last message that they repeat."""
         last = max(piece.of + piece.length - 1 for piece in self.pieces)
         return min(piece.of for piece in self.pieces), last
-
-    def facts(self) -> dict[str, Any]:
-        """What a report says of it, JSON-able."""
-        of, of_last = self.of
-        names = {"session": self.session, "of_session": self.of_session}
-        return {"first": self.first, "last": self.end - 1, "of": of, "of_last": of_last} | names
 
 
 def is_same(copy: Message, original: Message) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ..base.errors import AddressError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from ..memory.reports import CopyReport, HideReport, ShowReport
 
 _SHOWN: Final = 50
 _SPAN: Final = re.compile(r"\s*(\d{1,15})\s*(?:([-+])\s*(\d{1,15})\s*)?")
@@ -29,7 +31,7 @@ def span_of(text: str) -> tuple[int, int]:
     return first, {"-": other, "+": first + other - 1}.get(match[2] or "", first)
 
 
-def copies_text(stretches: Sequence[dict[str, Any]], typed: Callable[[str], str]) -> str:
+def copies_text(stretches: Sequence[CopyReport], typed: Callable[[str], str]) -> str:
     """Each stretch in sight with what it repeats, and how to take it out of sight.
 
     Of those out of sight, how many they are. ``typed`` makes a command of its name.
@@ -51,26 +53,33 @@ def copies_text(stretches: Sequence[dict[str, Any]], typed: Callable[[str], str]
     return "\n".join(lines) or "nothing was logged twice, as far as can be told"
 
 
-def stretch_text(stretch: dict[str, Any]) -> str:
+def stretch_text(stretch: CopyReport) -> str:
     """One stretch."""
     copies = _span(stretch["first"], stretch["last"])
     are = f"messages {copies} are" if stretch["first"] < stretch["last"] else f"message {copies} is"
-    session, of_session = (stretch[name] or "without a name" for name in ("session", "of_session"))
+    session = stretch["session"] or "without a name"
+    of_session = stretch["of_session"] or "without a name"
     where = f"{session}, first in {of_session}" if session != of_session else session
     return f"{are} a copy of {_span(stretch['of'], stretch['of_last'])} (session {where})"
 
 
-def done_text(facts: dict[str, Any], typed: Callable[[str], str]) -> str:
-    """What hiding or showing has done, and what comes of it."""
-    if "shown" in facts:
-        said = f"in sight again: {_messages(facts['shown'])}"
-    else:
-        said = f"out of sight: {_messages(facts['hidden'])}"
-        said += f"; {facts['already']:,} were so before" if facts["already"] else ""
-    if facts["lines"]:
-        now = typed("compact")
-        said += f"\nLines that say so now: built while Hermes runs, or at once with: {now}"
-    return said
+def hidden_text(facts: HideReport, typed: Callable[[str], str]) -> str:
+    """What hiding has done, and what comes of it."""
+    said = f"out of sight: {_messages(facts['hidden'])}"
+    said += f"; {facts['already']:,} were so before" if facts["already"] else ""
+    return said + _lines_to_come(facts["lines"], typed)
+
+
+def shown_text(facts: ShowReport, typed: Callable[[str], str]) -> str:
+    """What showing has done, and what comes of it."""
+    said = f"in sight again: {_messages(facts['shown'])}"
+    return said + _lines_to_come(facts["lines"], typed)
+
+
+def _lines_to_come(lines: int, typed: Callable[[str], str]) -> str:
+    now = typed("compact")
+    told = f"\nLines that say so now: built while Hermes runs, or at once with: {now}"
+    return told if lines else ""
 
 
 def _messages(number: int) -> str:

@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from ..base.record import Message
+    from ..compaction.usage import ModelReport
+    from ..memory.reports import CheckReport, Status
     from ..recall.search import Hit
 
 
-def status_text(facts: dict[str, Any], typed: Callable[[str], str]) -> str:
+def status_text(facts: Status, typed: Callable[[str], str]) -> str:
     """The status as aligned rows, then one line for each thing that is not as it should be, with
     what to do.
 
@@ -48,18 +50,22 @@ def status_text(facts: dict[str, Any], typed: Callable[[str], str]) -> str:
     return text + ("\n\n" + "\n".join(f"! {line}" for line in advice) if advice else "")
 
 
-def model_rows(model: dict[str, Any]) -> list[tuple[str, str]]:
+def model_rows(model: ModelReport) -> list[tuple[str, str]]:
     """What the model that writes lines has cost and has still to do, as label and text.
 
     Nothing where there never was one.
     """
     if not (model.get("name") or model.get("paused")):
         return []
+    today = _tokens(
+        model["tokens_in_today"], model["tokens_cached_today"], model["tokens_out_today"]
+    )
+    ever = _tokens(model["tokens_in"], model["tokens_cached"], model["tokens_out"])
     rows = [
         ("model", f"paused: {model['paused']}" if model["paused"] else "ready"),
         ("calls", f"{model['calls_today']:,} today, {model['calls']:,} in all"),
-        ("tokens today", _tokens(model, "_today")),
-        ("tokens ever", f"{_tokens(model, '')}; {model['tokens_per_message']:,} per message"),
+        ("tokens today", today),
+        ("tokens ever", f"{ever}; {model['tokens_per_message']:,} per message"),
         ("backlog", _backlog(model["backlog"], model["seconds_left"])),
     ]
     if model["retained"] or model["not_retained"]:
@@ -72,7 +78,7 @@ def model_rows(model: dict[str, Any]) -> list[tuple[str, str]]:
     return rows
 
 
-def remedy(model: dict[str, Any]) -> str:
+def remedy(model: ModelReport) -> str:
     """What a user can do where lines wait for a model that is paused; empty where none do."""
     if not (model.get("backlog") and model.get("paused")):
         return ""
@@ -89,11 +95,8 @@ def remedy(model: dict[str, Any]) -> str:
     )
 
 
-def _tokens(model: dict[str, Any], when: str) -> str:
-    return (
-        f"{model['tokens_in' + when]:,} in ({model['tokens_cached' + when]:,} from a cache), "
-        f"{model['tokens_out' + when]:,} out"
-    )
+def _tokens(sent: int, cached: int, received: int) -> str:
+    return f"{sent:,} in ({cached:,} from a cache), {received:,} out"
 
 
 def _backlog(lines: int, seconds: float | None) -> str:
@@ -112,7 +115,7 @@ def _span(seconds: float) -> str:
     return count(max(1, round(seconds)), "second")
 
 
-def _messages(facts: dict[str, Any]) -> str:
+def _messages(facts: Status) -> str:
     if not facts["messages"]:
         return "none yet"
     first, last = _day(facts["first_date"]), _day(facts["last_append"])
@@ -120,7 +123,7 @@ def _messages(facts: dict[str, Any]) -> str:
     return f"{facts['messages']:,} in {count(facts['sessions'], 'session')}{since}"
 
 
-def _lines(facts: dict[str, Any]) -> str:
+def _lines(facts: Status) -> str:
     waiting = facts["lines_ready"]
     return (
         f"{facts['lines_built']:,} built, "
@@ -137,7 +140,7 @@ def _disk(sizes: dict[str, int]) -> str:
     return f"{bytes_text(sum(sizes.values()))} ({parts})"
 
 
-def _is_over(facts: dict[str, Any]) -> bool:
+def _is_over(facts: Status) -> bool:
     """Whether the last error is one of a model that has been asked again since.
 
     History, and no reason to do anything.
@@ -150,7 +153,7 @@ def _is_over(facts: dict[str, Any]) -> bool:
     )
 
 
-def _advice(facts: dict[str, Any], typed: Callable[[str], str]) -> Iterable[str]:
+def _advice(facts: Status, typed: Callable[[str], str]) -> Iterable[str]:
     yield from facts["warnings"]
     if facts["last_error"] and not _is_over(facts):
         yield f"last error: {facts['last_error']}"
@@ -179,9 +182,7 @@ def _advice(facts: dict[str, Any], typed: Callable[[str], str]) -> Iterable[str]
         )
 
 
-def compacted_facts(
-    before: dict[str, Any], after: dict[str, Any], *, complete: bool
-) -> dict[str, Any]:
+def compacted_facts(before: Status, after: Status, *, complete: bool) -> dict[str, Any]:
     """What one run of the compactor did, from the status before and after it.
 
     And why lines still wait, where that is known.
@@ -206,7 +207,7 @@ def compacted_text(facts: dict[str, Any], typed: Callable[[str], str]) -> str:
     return f"{built}; {facts['waiting']:,} still wait{why}. What to do: {typed('status')}"
 
 
-def check_text(report: dict[str, Any], typed: Callable[[str], str]) -> str:
+def check_text(report: CheckReport, typed: Callable[[str], str]) -> str:
     """What a check found: damage first, and what it means; last what is there twice."""
     lines = [f"{count(report['messages'], 'message')} and {count(report['nodes'], 'line')} read"]
     lines += [f"damage: {fault}" for fault in report["damage"]]

@@ -5,7 +5,7 @@ Pure: prints and reads nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ..tree.render import one_line
 from .output import bytes_text
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..base.record import Message
+    from ..memory.reports import RedactReport
 
 SHOWN_CHARS: Final = 120
 _NAMED: Final = 20
@@ -44,7 +45,7 @@ def is_yes(answer: str) -> bool:
     return answer.strip().casefold() in ("y", "yes")
 
 
-def redacted_text(facts: dict[str, Any], typed: Callable[[str], str]) -> str:
+def redacted_text(facts: RedactReport, typed: Callable[[str], str]) -> str:
     """What was done, what to do where something is left, and where copies are.
 
     ``typed`` makes a command of its name.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from ..base.errors import StoreError
 from ..base.record import clean
@@ -57,6 +57,35 @@ _WAIT_S: Final = 0.1
 _UNREAD: Final = object()
 
 logger = logging.getLogger(__name__)
+
+
+class ModelReport(TypedDict):
+    """What the model that writes lines has cost, and has still to do.
+
+    ``name``: its name, "" where there never was one. ``paused``: why no call is made, "" where they
+    are. Calls and tokens ``_today`` (in local time) and in all; ``tokens_cached``: of those sent,
+    how many an endpoint had in a cache. ``tokens_per_message``: of the log. ``backlog``: lines it
+    has still to write; ``seconds_left``: for those, None while no call tells how long one takes.
+    ``retained``, ``not_retained``: turns judged worth its words, or not. ``last_error``: with its
+    date, "" for none.
+    """
+
+    name: str
+    paused: str
+    calls_today: int
+    tokens_in_today: int
+    tokens_cached_today: int
+    tokens_out_today: int
+    calls: int
+    tokens_in: int
+    tokens_cached: int
+    tokens_out: int
+    tokens_per_message: float
+    backlog: int
+    seconds_left: float | None
+    retained: int
+    not_retained: int
+    last_error: str
 
 
 class Usage:
@@ -197,12 +226,11 @@ class Usage:
 
     def facts(
         self, *, name: str = "", backlog: int = 0, jobs: int = 1, messages: int = 0
-    ) -> dict[str, Any]:
-        """What a user wants to know about the model, as JSON-able facts.
+    ) -> ModelReport:
+        """What a user wants to know about the model.
 
         ``name``: of the model, if not that of the last call. ``backlog``: lines the model has still
         to write, ``jobs`` at once. ``messages``: those of the log, for tokens per message.
-        ``seconds_left``: None while no call tells how long one takes.
         """
         state = self._state()
         today, total = state.of_day(self._today()), state.total

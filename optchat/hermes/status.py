@@ -6,7 +6,7 @@ directory. Called by the provider.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..base.errors import OptchatError
 from . import config_json, dependencies
@@ -14,6 +14,8 @@ from .model import TASK, host_config, named_model
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from ..memory.reports import Status
 
 
 def rows(hermes_home: str | Path) -> dict[str, str]:
@@ -40,7 +42,7 @@ def rows(hermes_home: str | Path) -> dict[str, str]:
         return {**shown, "not readable": str(error)}
 
 
-def _rows(status: dict[str, Any]) -> dict[str, str]:
+def _rows(status: Status) -> dict[str, str]:
     from ..commands.output import count, model_rows, remedy
 
     backlog = count(status.get("lines_ready", 0), "line")

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from ..compaction.scheduler import Compactor
     from ..recall.search import Hit
     from ..recall.shown import Standing
+    from .reports import CheckReport, RedactReport, Status
 
 FOLLOW_WAIT_S: Final = 0.05
 """Longest the compactor waits to merge the view: a turn that wants to show it waits for as long."""
@@ -306,8 +307,8 @@ class Memory:
         """
         return self._growth.settle(timeout_s, progress)
 
-    def status(self) -> dict[str, Any]:
-        """What a user wants to know about this memory, as JSON-able facts."""
+    def status(self) -> Status:
+        """What a user wants to know about this memory."""
         total = self._store.total()
         lines, _ = self._view.lines()
         first, last = (self._store.message(id_) if total else None for id_ in (0, total - 1))
@@ -349,14 +350,21 @@ class Memory:
             ],
         }
 
-    def check(self, progress: Callable[[str, int, int], None] | None = None) -> dict[str, Any]:
+    def check(self, progress: Callable[[str, int, int], None] | None = None) -> CheckReport:
         """Read everything and report what is damaged or does not agree; changes nothing."""
         calls = (self.root / usage.NAME, usage_sums.decode)
         views, notes = self._view_files, self._notes
         report = check.check(self._store, self._search, views, progress, notes=notes, usage=calls)
-        return report | {"copies": self.copies.facts(report["copies"])}
+        return {
+            "messages": report["messages"],
+            "nodes": report["nodes"],
+            "damage": report["damage"],
+            "disagreements": report["disagreements"],
+            "notes": report["notes"],
+            "copies": self.copies.facts(report["copies"]),
+        }
 
-    def redact(self, id: int | str) -> dict[str, Any]:  # noqa: A002
+    def redact(self, id: int | str) -> RedactReport:  # noqa: A002
         """Take the words of message ``id`` out of this memory for good.
 
         The one edit of what was written. What was done, as facts.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from ..base.cost import ALL, CHEAP, Cost
 from ..base.errors import OptchatError, StoreError
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ..log.fulltext import Search
     from ..log.hidden import Hidden
     from ..log.store import Store
+    from .reports import BuilderReport
 
 NO_MODEL: Final = (
     "no model can be reached from here; lines are written while Hermes runs (summarizer: model)"
@@ -149,7 +150,7 @@ class TreeBuilder:
         """Why what the model costs is not on disk just now, if it is not."""
         return [self._usage.trouble] if self._usage.trouble else []
 
-    def facts(self, messages: int) -> dict[str, Any]:
+    def facts(self, messages: int) -> BuilderReport:
         """What ``Memory.status`` tells of it."""
         # Who only asks may not have the model that another process has.
         local = self._settings.summarizer == "local" or not self._settings.compact_enabled

@@ -8,7 +8,7 @@ next attempt knows whether anything is left to do. Called by ``Memory``.
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..base.errors import AddressError
 from ..capture.copies import is_same
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..capture.copies import Stretch
     from ..log.store import Store
     from .hiding import HiddenNotes
+    from .reports import CopyReport, HideReport, ShowReport
 
     Progress = Callable[[str, int, int], None]
 
@@ -46,18 +47,29 @@ class Copies:
         """``views``: files of saved views. ``changed`` is told that there are lines to build."""
         self._store, self._hidden, self._views, self._changed = store, hidden, views, changed
 
-    def find(self, progress: Progress = _untold) -> list[dict[str, Any]]:
-        """The stretches that repeat others, whether in sight or not, as JSON-able facts."""
+    def find(self, progress: Progress = _untold) -> list[CopyReport]:
+        """The stretches that repeat others, whether in sight or not."""
         return self.facts(find_copies(self._store, progress))
 
-    def facts(self, stretches: Iterable[Stretch]) -> list[dict[str, Any]]:
-        """Stretches as JSON-able facts; ``in_sight``: how many of their messages lines say."""
-        facts = []
+    def facts(self, stretches: Iterable[Stretch]) -> list[CopyReport]:
+        """Stretches as a report names them."""
+        facts: list[CopyReport] = []
         for stretch in stretches:
             hidden = self._hidden()  # asked for none where nothing is to be told
             there = Hidden(hidden.within(stretch.first, stretch.end))
             in_sight = stretch.end - stretch.first - len(there) + saying_words(self._store, there)
-            facts.append(stretch.facts() | {"in_sight": in_sight})
+            of, of_last = stretch.of
+            facts.append(
+                {
+                    "first": stretch.first,
+                    "last": stretch.end - 1,
+                    "of": of,
+                    "of_last": of_last,
+                    "session": stretch.session,
+                    "of_session": stretch.of_session,
+                    "in_sight": in_sight,
+                }
+            )
         return facts
 
     def hide(
@@ -67,7 +79,7 @@ class Copies:
         *,
         progress: Progress = _untold,
         force: bool = False,
-    ) -> dict[str, Any]:
+    ) -> HideReport:
         """Take all copies out of sight, or messages ``first`` to ``last``; facts on what was done.
 
         Done again, it does nothing. No line says their words from then on, and no search or
@@ -92,7 +104,7 @@ class Copies:
         fresh, total = len(Hidden(self._hidden().less(pieces))), len(Hidden(pieces))
         return {"hidden": fresh, "already": total - fresh, "lines": self._hide(pieces)}
 
-    def show(self, first: int, last: int | None = None) -> dict[str, Any]:
+    def show(self, first: int, last: int | None = None) -> ShowReport:
         """Bring messages ``first`` to ``last`` back into sight; what was done, as facts.
 
         Raises:

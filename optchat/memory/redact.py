@@ -10,7 +10,7 @@ is left to do. Called by ``Memory.redact``.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..base.errors import OptchatError
 from ..base.record import Entry, Message
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from ..log.session_notes import NoteLog
     from ..log.store import Store
     from .mark import LogMark
+    from .reports import RedactReport
 
 logger = logging.getLogger(__name__)
 
 
 def redact(
     id_: int, store: Store, notes: NoteLog, search: Search, *, mark: LogMark, views: Iterable[Path]
-) -> dict[str, Any]:
-    """Take the words of message ``id_`` out of every file of the memory, and say what was done, as
-    JSON-able facts.
+) -> RedactReport:
+    """Take the words of message ``id_`` out of every file of the memory, and say what was done.
 
     ``mark``: what ``search`` tells the log by. ``views``: files of saved views.
 
