@@ -180,7 +180,7 @@ def test_a_host_replaced_by_an_upgrade_still_finds_plugin_and_memory(own_host, t
 def test_a_broken_module_of_ours_costs_no_turn_and_is_said(home, tmp_path):
     (home.path / "plugins" / "optchat").unlink()
     home.install(link=False)
-    (home.path / "plugins" / "optchat" / "core" / "tree.py").write_text("this is no Python")
+    (home.path / "plugins" / "optchat" / "base" / "address.py").write_text("this is no Python")
 
     out = home.play("""talk = Talk("s1"); out["answer"] = talk.say("hello there"); talk.end()""")
 

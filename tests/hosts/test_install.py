@@ -272,7 +272,7 @@ def test_the_older_host_installs_it_from_a_repository(home, tmp_path):
     done = home.hermes("plugins", "install", f"file://{repository}#optchat")
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert (home.path / "plugins" / "optchat" / "core" / "records.py").exists()
+    assert (home.path / "plugins" / "optchat" / "base" / "record.py").exists()
     assert "optchat  (local) ← active" in home.hermes("memory", "status").stdout
 
 
