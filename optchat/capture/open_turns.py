@@ -34,9 +34,8 @@ _CLOCK_S: Final = 0.01
 """How far two readings of one clock may differ: dates are kept in milliseconds."""
 
 _SAVED_S: Final = 3
-"""Longest a host needs to save a message it has announced (host A 0.19.
-
-10 ms seen, more on a slow disk).
+"""Longest a host needs to save a message it has announced: 10 ms seen on host A 0.19, more on a
+slow disk.
 """
 
 _PARTS_MAX: Final = 200

@@ -284,9 +284,9 @@ class SessionRecords:
         return view
 
     def _lineage(self, session: str) -> tuple[dict[str, int], set[str]]:
-        """How far into each ancestor a session sees (-1.
+        """How far into each ancestor a session sees, -1 for all of it.
 
-        All of it), and which turns came along when it began.
+        And which turns came along when it began.
         """
         limits: dict[str, int] = {session: -1}
         turns: set[str] = set()

@@ -110,10 +110,7 @@ class Compactor:
     def __init__(
         self, work: Work, lock: LockLike, node_bytes: int = 512, costs: Collection[Cost] = ALL
     ) -> None:
-        """``costs``.
-
-        Of the lines that are made here, in this thread; those of ``lanes`` are written elsewhere.
-        """
+        """``costs``: of the lines made here, in this thread, and not by ``lanes``."""
         self._work = work
         self._lock = lock
         self._node_bytes = node_bytes

@@ -94,10 +94,8 @@ class Retain:
         redact: Callable[[str], str] = as_it_is,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``turn_of``.
-
-        The messages of the turn a message belongs to, the user's first; none where no user has
-        spoken before it.
+        """``turn_of``: the messages of the turn a message belongs to, the user's first; none where
+        no user has spoken before it.
 
         ``count``: told ``retained=1`` or ``not_retained=1`` for each decision.
         """

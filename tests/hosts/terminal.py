@@ -142,6 +142,14 @@ class Terminal:
             f"{text!r} in the log",
         )
 
+    def until_noted(self, text):
+        """Until the memory has been told of this, and keeps it for its place in the log."""
+        capture = self.home.path / "optchat" / "capture"
+        self.until(
+            lambda: any(text in path.read_text("utf-8") for path in capture.glob("*.jsonl")),
+            f"{text!r} among the notes",
+        )
+
     def until_row(self, text, times=1):
         """Until the host's own database holds a message that begins so, so many times."""
         self.until(lambda: len(rows(self.home, text)) >= times, f"{text!r} in state.db")

@@ -282,6 +282,8 @@ def test_work_that_is_reported_after_new(life):
         chat.new()
         life.server.release("child")
         chat.until_row("Answer to: count the islands")
+        # A host tells of a report some time after the child has answered.
+        chat.until_noted("Answer to: count the islands")
         chat.say("two")
         chat.exit()
     life.check()
