@@ -108,36 +108,37 @@ class Home:
         }
 
     def hermes(self, *arguments, stdin="", timeout=90, **extra):
-        """Run the host's own program.
-
-        A native library of the newer host has threads that crash, about once in some hundred runs,
-        as the process ends: when all is said and done, and without a frame of Python in them. That
-        is no failure of what is tested here, unless we were still at work. Where what tells of the
-        crash crashes as well, the code is that of a bus error.
-        """
-        extra = {"PYTHONFAULTHANDLER": "1"} | extra
-        done = self.run(
+        """Run the host's own program."""
+        return self.run(
             [str(self.host.python), "-m", "hermes_cli.main", *arguments],
             stdin=stdin,
             timeout=timeout,
             **extra,
         )
-        told = done.stderr.partition("Fatal Python error: Segmentation fault")[2]
-        if done.returncode in (-signal.SIGSEGV, -signal.SIGBUS) and told and "optchat" not in told:
-            done.returncode = 0
-        return done
 
     def run(self, command, stdin="", timeout=90, **extra):
-        return subprocess.run(
+        """Run a program in the host's Python.
+
+        A native library of the newer host has threads that crash, about once in some hundred runs,
+        as the process ends: when all is said and done, and without a frame of Python in them. That
+        is no failure of what is tested here, unless we were still at work. Where what tells of the
+        crash crashes as well, the code is that of a bus error; where the interpreter has ended
+        before, nothing tells of it.
+        """
+        done = subprocess.run(
             command,
             input=stdin,
             capture_output=True,
             text=True,
             timeout=timeout,
             cwd=self.path,
-            env=self.environment(**extra),
+            env=self.environment(**{"PYTHONFAULTHANDLER": "1"} | extra),
             check=False,
         )
+        told = done.stderr.partition("Fatal Python error: Segmentation fault")[2]
+        if done.returncode in (-signal.SIGSEGV, -signal.SIGBUS) and "optchat" not in told:
+            done.returncode = 0
+        return done
 
     def play(self, scenario, timeout=110, **extra):
         """Run a scenario in the host's Python (see driver.py) and return what it left in `out`."""
