@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optchat.base.address import Place
-from optchat.base.record import clean
+from optchat.base.json_line import clean
 from optchat.recall.focus_lines import FRAME_CHARS, FocusLine, fitting, focus_framed, weave
 from optchat.tree.render import UNBUILT, one_line
 from optchat.tree.view import Line, tile

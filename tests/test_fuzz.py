@@ -31,7 +31,8 @@ from soundness import assert_sound
 from test_host_messages import FIELDS, JSON
 
 from optchat.base.errors import AddressError, OptchatError, StoreError
-from optchat.base.record import Entry, clean
+from optchat.base.json_line import clean
+from optchat.base.record import Entry
 from optchat.base.settings import Settings
 from optchat.capture.capture import Capture
 from optchat.memory import Memory

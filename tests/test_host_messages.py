@@ -28,7 +28,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from optchat.base.canon import canon, joined, without_end, without_start
-from optchat.base.record import clean
+from optchat.base.json_line import clean
 from optchat.capture.host_messages import HOST, STEER, Item, host_words, read_message
 from optchat.capture.host_text import alike, split_steers, split_summary, user_text
 from optchat.capture.list_reader import Reader

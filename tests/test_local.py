@@ -17,7 +17,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optchat.base.record import KINDS, clean
+from optchat.base.json_line import clean
+from optchat.base.record import KINDS
 from optchat.base.secrets import mask
 from optchat.compaction.lexicon import STATUS, weigh
 from optchat.compaction.local import leaf_line, merge_lines

@@ -11,7 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from optchat.base.address import Place, cover
-from optchat.base.record import clean
+from optchat.base.json_line import clean
 from optchat.tree import render as render_module
 from optchat.tree.render import UNBUILT, many_lines, one_line, render
 from optchat.tree.view import Line

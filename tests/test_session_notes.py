@@ -14,7 +14,8 @@ import pytest
 from children import Child
 
 from optchat.base.errors import StoreError
-from optchat.base.record import BadLineError, Entry
+from optchat.base.json_line import BadLineError
+from optchat.base.record import Entry
 from optchat.capture.open_turns import Draft
 from optchat.capture.reconcile import Bind
 from optchat.capture.store import Batch

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from state_db import SUMMARY, StateDb
 
 from optchat.base.errors import SourceError
-from optchat.base.record import KINDS, clean
+from optchat.base.json_line import clean
+from optchat.base.record import KINDS
 from optchat.imports import sources
 from optchat.imports.sources import open_source
 

@@ -17,7 +17,8 @@ from soundness import assert_sound
 
 from optchat.base.address import Place
 from optchat.base.errors import LockTimeoutError, OptchatError, StoreError
-from optchat.base.record import Entry, Message, Node, clean, encode_message
+from optchat.base.json_line import clean
+from optchat.base.record import Entry, Message, Node, encode_message
 from optchat.log import files, reads, recovery, store
 from optchat.log.index import Index
 from optchat.log.sqlite import DamagedError

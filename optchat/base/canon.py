@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Final
 
 from .host_phrases import MEDIA_STUBS, words_of
-from .record import clean
+from .json_line import clean
 
 _ANY_BLOCK: Final = re.compile(
     r"<\s*memory-context\s*>.*?</\s*memory-context\s*>|</?\s*memory-context\s*>",

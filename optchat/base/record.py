@@ -7,20 +7,22 @@ One message is one line of ``main/``, one node one line of ``tree/``::
 {"l":1,"i":3,"text":"…","size":40,"date":"…","by":"local","crc":…}
 
 ``size`` is bytes of UTF-8 (of ``kind: text`` for a message, of ``text`` for a node); it is written
-for other readers and never trusted. ``crc`` is the CRC-32 of ``i|kind|text`` (``l|i|text``); a line
-without one is accepted, because logs of other implementations of the design have none. Unknown keys
-are ignored. Does no input or output: ``log/day_files.py`` does.
+for other readers and never trusted. ``crc`` covers the whole line (``json_line.py``). A line
+without one is accepted, because logs of other implementations of the design have none, and one with
+the checksum of before format 1, that of ``i|kind|text`` (``l|i|text``). Unknown keys are ignored.
+Does no input or output: ``log/day_files.py`` does.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import dataclass, fields
-from typing import Any, Final, NoReturn, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeGuard
 from zlib import crc32
 
-import orjson
+from .json_line import BadLineError, clean, encode_line, is_whole, load_line, lost_its_checksum
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 KINDS: Final = ("user", "talk", "tool", "echo", "work", "note")
 """The user's words, the agent's replies, a tool call, its result, a subagent's report, an imported
@@ -82,78 +84,55 @@ class Node:
     spare: bool = False
 
 
-class BadLineError(ValueError):
-    """A line of a day file that holds no usable record; the text says what is wrong with it.
-
-    ``id`` is the message id the line claims, where one can still be read: such a message existed
-    and is lost, so its id must not be given to another.
-    """
-
-    def __init__(self, reason: str, claimed_id: int | None = None) -> None:
-        super().__init__(reason)
-        self.id = claimed_id
-
-
 _OPTIONAL: Final = tuple(
     f.name for f in fields(Entry) if f.name not in ("kind", "text", "date", "session")
 )
 
 
-def clean(text: str) -> str:
-    """The text with lone surrogates as U+FFFD, and surrogate pairs as the character they mean.
-
-    A lone surrogate cannot be written as UTF-8: without this one half of an emoji loses the whole
-    turn.
-    """
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
-
-
 def message_size(kind: str, text: str) -> int:
-    """Bytes of ``kind.
+    """Bytes of ``kind: text`` in UTF-8, as they are written: surrogates are cleaned first."""
+    return size_of(kind) + 2 + size_of(text)
 
-    Text`` in UTF-8, as they are written: a kind may be of any script, and a surrogate is cleaned
-    first.
-    """
-    return len(clean(kind).encode()) + 2 + len(clean(text).encode())
+
+def size_of(text: str) -> int:
+    """Bytes of a text in UTF-8, as they are written."""
+    return len(text) if text.isascii() else len(clean(text).encode())
+
+
+def message_fields(message: Message) -> dict[str, Any]:
+    """What a message's line holds, but for the checksum."""
+    fields: dict[str, Any] = {
+        "i": message.id,
+        "kind": message.kind,
+        "text": message.text,
+        "size": message_size(message.kind, message.text),
+        "date": message.date,
+        "session": message.session,
+    }
+    for name in _OPTIONAL:
+        if value := getattr(message, name):
+            fields[name] = value
+    return fields
 
 
 def encode_message(message: Message) -> bytes:
     """The message as one line, newline included. Every string comes out as valid UTF-8."""
-    kind, text = clean(message.kind), clean(message.text)
-    line: dict[str, Any] = {
-        "i": message.id,
-        "kind": kind,
-        "text": text,
-        "size": message_size(kind, text),
-        "date": clean(message.date),
-        "session": clean(message.session),
-    }
-    for name in _OPTIONAL:
-        if value := getattr(message, name):
-            line[name] = clean(value) if isinstance(value, str) else value
-    line["crc"] = crc32(f"{message.id}|{kind}|{text}".encode())
-    return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
+    return encode_line(message_fields(message))
 
 
 def encode_node(node: Node) -> bytes:
     """The node as one line, newline included."""
-    text = clean(node.text)
-    line = {
+    fields = {
         "l": node.level,
         "i": node.index,
-        "text": text,
-        "size": len(text.encode()),
+        "text": node.text,
+        "size": size_of(node.text),
         "date": node.date,
         "by": node.by,
-        "crc": crc32(f"{node.level}|{node.index}|{text}".encode()),
     }
     if node.spare:
-        line["spare"] = True
-    return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
+        fields["spare"] = True
+    return encode_line(fields)
 
 
 def decode_message(line: bytes) -> Message:
@@ -163,14 +142,13 @@ def decode_message(line: bytes) -> Message:
         BadLineError: it is not JSON, lacks what a message needs, or its checksum does not match.
 
     """
-    raw = _load(line)
+    raw = load_line(line)
     number, kind, text = raw.get("i"), raw.get("kind"), raw.get("text")
     if not _is_count(number) or not isinstance(kind, str) or not isinstance(text, str):
         raise BadLineError(
             "is no message: it needs i, kind and text", number if _is_count(number) else None
         )
-    crc = raw.get("crc")
-    if crc is not None and crc != crc32(f"{number}|{kind}|{text}".encode()):
+    if _is_damaged(line, raw, lambda: f"{number}|{kind}|{text}"):
         raise BadLineError(f"message {number}: the checksum does not match", number)
     extra = {
         name: _text(raw.get(name)) for name in ("date", "session", *_OPTIONAL) if name != "unshown"
@@ -185,7 +163,7 @@ def decode_node(line: bytes) -> Node:
         BadLineError: it is not JSON, lacks what a node needs, or its checksum does not match.
 
     """
-    raw = _load(line)
+    raw = load_line(line)
     level, index, text = raw.get("l"), raw.get("i"), raw.get("text")
     if (
         not _is_count(level)
@@ -196,8 +174,7 @@ def decode_node(line: bytes) -> Node:
         raise BadLineError("is no node: it needs l, i and text")
     if (index + 1) << level > 1 << MAX_LEVEL:
         raise BadLineError(f"node {level},{index}: it lies beyond any log")
-    crc = raw.get("crc")
-    if crc is not None and crc != crc32(f"{level}|{index}|{text}".encode()):
+    if _is_damaged(line, raw, lambda: f"{level}|{index}|{text}"):
         raise BadLineError(f"node {level},{index}: the checksum does not match")
     by, date = _text(raw.get("by")) or "model", _text(raw.get("date"))
     return Node(
@@ -212,39 +189,14 @@ Far past any life, small enough that an address always fits SQLite's 64-bit inte
 """
 
 
-_HALF_ESCAPE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
-
-
-def _load(line: bytes) -> dict[str, Any]:
-    try:
-        raw = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        if not _HALF_ESCAPE.search(line):
-            raise BadLineError("is not JSON") from error
-        raw = _load_halves(line)
-    if not isinstance(raw, dict):
-        raise BadLineError("is not a JSON object")
-    return raw
-
-
-def _load_halves(line: bytes) -> Any:
-    """A line with half a character as an escape.
-
-    JavaScript and Python write such lines, orjson refuses them whole.
+def _is_damaged(line: bytes, fields: dict[str, Any], before_format_1: Callable[[], str]) -> bool:
+    """Whether a line's checksum, where it has one, covers neither all of it nor, as before
+    format 1, its number and text.
     """
-    try:
-        raw = json.loads(line.decode(), parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        raise BadLineError("is not JSON") from error
-    if isinstance(raw, dict):
-        return {
-            key: clean(value) if isinstance(value, str) else value for key, value in raw.items()
-        }
-    return raw
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is not JSON")
+    crc = fields.get("crc")
+    if crc is None:
+        return "crc" in fields or lost_its_checksum(line, fields)
+    return not is_whole(line, fields) and crc != crc32(before_format_1().encode())
 
 
 def _is_count(value: object) -> TypeGuard[int]:

@@ -17,7 +17,7 @@ from uuid import uuid4
 
 from ..base.canon import canon
 from ..base.errors import StoreError
-from ..base.record import clean
+from ..base.json_line import clean
 from .begun_turns import Begun, Early, hosts_own, is_its, placed, turns_of
 from .host_messages import STEER, read_message
 from .host_text import user_text

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..base.canon import canon
 from ..base.errors import LockTimeoutError
-from ..base.record import clean
+from ..base.json_line import clean
 from ..log.loader import said_name
 from .open_turns import Draft
 from .reconcile import Bind

@@ -27,7 +27,7 @@ from ..base.host_phrases import (
     SUMMARY_FLAG,
     words_of,
 )
-from ..base.record import clean
+from ..base.json_line import clean
 from .host_text import (
     assistant_text,
     is_error,

@@ -14,7 +14,7 @@ import re
 from bisect import bisect_left
 from typing import Any, Final
 
-from ..base.record import clean
+from ..base.json_line import clean
 from ..base.secrets import mask
 from .items import Item, Segment, Words
 from .lexicon import (

@@ -15,7 +15,8 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
-from ..base.record import KINDS, clean
+from ..base.json_line import clean
+from ..base.record import KINDS
 from ..base.secrets import mask
 from .choice import Choice, Taken
 from .clauses import read

@@ -13,7 +13,8 @@ import re
 from typing import Final
 from unicodedata import combining
 
-from ..base.record import KINDS, clean
+from ..base.json_line import clean
+from ..base.record import KINDS
 from ..base.secrets import mask
 
 SIDE: Final = 65_536

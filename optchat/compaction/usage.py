@@ -15,7 +15,7 @@ import threading
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from ..base.errors import StoreError
-from ..base.record import clean
+from ..base.json_line import clean
 from ..base.secrets import mask
 from ..log import files, reads
 from .model import ModelDownError, as_it_is

@@ -7,11 +7,9 @@ clock. Called by ``usage.py``.
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final, NamedTuple
-from zlib import crc32
 
-import orjson
+from ..base.json_line import encode_line, is_whole, load_line, lost_its_checksum
 
 DAYS_KEPT: Final = 3
 """Days before the present one whose sums are carried along.
@@ -167,7 +165,6 @@ def _answered(state: State, event: Event) -> State:
 
 _NAMES: Final = ("calls", "in", "cached", "out", "seconds", "lines", "retained", "not_retained")
 """The fields of ``Sums`` in their order, as they are called on disk."""
-_CRC: Final = re.compile(rb',"crc":([0-9]{1,10})\}$')
 
 
 def encode(event: Event, state: State) -> bytes:
@@ -203,8 +200,7 @@ def encode(event: Event, state: State) -> bytes:
         }
     if state.mean_ms >= 0:
         line["mean"] = state.mean_ms / 1000
-    body = orjson.dumps(line)
-    return b'%b,"crc":%d}\n' % (body[:-1], crc32(body))
+    return encode_line(line)
 
 
 def decode(line: bytes) -> State | None:
@@ -212,12 +208,10 @@ def decode(line: bytes) -> State | None:
 
     One written by hand needs no checksum.
     """
-    if found := _CRC.search(line):
-        line = line[: found.start()] + b"}"
-        if crc32(line) != int(found[1]):
-            return None
     try:
-        raw = orjson.loads(line)
+        raw = load_line(line)
+        if ("crc" in raw and not is_whole(line, raw)) or lost_its_checksum(line, raw):
+            return None
         return _state(raw)
     except (
         ValueError,

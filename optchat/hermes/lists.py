@@ -67,7 +67,7 @@ def turn_begins(session_id: str = "", conversation_history: Any = None, **_: Any
     """A turn of a session begins with this list."""
     if not isinstance(session_id, str) or not isinstance(conversation_history, (list, tuple)):
         return
-    from ..base.record import clean
+    from ..base.json_line import clean
     from ..recall.shown import standing_in
 
     session = clean(session_id)

@@ -63,7 +63,7 @@ class Session:
 
         Half a character in its name would fail every question.
         """
-        from ..base.record import clean
+        from ..base.json_line import clean
 
         return (clean(session_id) if isinstance(session_id, str) else "") or self.id
 

@@ -16,7 +16,7 @@ from hashlib import blake2b, sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from ..base.canon import canon
-from ..base.record import clean
+from ..base.json_line import clean
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from ..base.record import KINDS, Entry, clean
+from ..base.json_line import clean
+from ..base.record import KINDS, Entry
 from ..capture.host_messages import read_message, text_of
 
 if TYPE_CHECKING:

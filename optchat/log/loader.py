@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from ..base.address import Place
 from ..base.canon import key_of
-from ..base.record import BadLineError, Message, Node, decode_message, decode_node, message_size
+from ..base.json_line import BadLineError
+from ..base.record import Message, Node, decode_message, decode_node, message_size
 from .day_files import DayLog, Spot
 from .index import SAID, TURN
 from .redacted import is_blank

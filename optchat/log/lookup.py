@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..base.address import Place
 from ..base.cost import ALL, Cost
-from ..base.record import BUILDERS, MAX_LEVEL, clean
+from ..base.json_line import clean
+from ..base.record import BUILDERS, MAX_LEVEL
 from . import reads, ready
 from .day_files import Spot
 from .rows import Ready, State

@@ -1,6 +1,6 @@
 """The JSON lines of ``capture/``: what was noted about a session besides its messages. Pure.
 
-One line is ``{"type":…,"session":…, …, "crc":…}``; ``crc`` is the CRC-32 of the line without it.
+One line is ``{"type":…,"session":…, …, "crc":…}`` (``base/json_line.py``).
 Types: ``draft`` (a turn began), ``bind`` (a logged message got a host's id, or is what an open turn
 became), ``settled`` (a turn that leaves no message), ``from`` (a session went on from another),
 ``gap`` (the host summed up its list), ``stands`` (what is in front of the model), ``batch``
@@ -11,11 +11,8 @@ became), ``settled`` (a turn that leaves no message), ``from`` (a session went o
 from __future__ import annotations
 
 from typing import Any, Final
-from zlib import crc32
 
-import orjson
-
-from ..base.record import BadLineError, clean
+from ..base.json_line import BadLineError, encode_line, is_whole, load_line
 
 LATEST_ONLY: Final = ("gap", "stands", "shown", "added")
 """Types of which only a session's last line counts."""
@@ -28,8 +25,7 @@ def key_of(note: dict[str, Any]) -> str:
 
 def encode_note(note: dict[str, Any]) -> bytes:
     """A note as one line, newline included."""
-    body = orjson.dumps(_cleaned(note))
-    return body[:-1] + b',"crc":%d}\n' % crc32(body)
+    return encode_line(note)
 
 
 def decode_note(line: bytes) -> dict[str, Any]:
@@ -39,26 +35,10 @@ def decode_note(line: bytes) -> dict[str, Any]:
         BadLineError: it is not JSON, lacks what a note needs, or its checksum does not match.
 
     """
-    try:
-        note = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        raise BadLineError("is not JSON") from error
-    if (
-        not isinstance(note, dict)
-        or not isinstance(note.get("type"), str)
-        or not isinstance(note.get("session"), str)
-    ):
+    note = load_line(line)
+    if not isinstance(note.get("type"), str) or not isinstance(note.get("session"), str):
         raise BadLineError("is no note: it needs type and session")
-    if note.pop("crc", None) != crc32(orjson.dumps(note)):
+    if not is_whole(line, note):
         raise BadLineError("the checksum does not match")
+    del note["crc"]
     return note
-
-
-def _cleaned(value: Any) -> Any:
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, dict):
-        return {clean(key): _cleaned(part) for key, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_cleaned(part) for part in value]
-    return value

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from ..base.cost import Costs
 from ..base.errors import LockTimeoutError, OptchatError, StoreError
-from ..base.record import BadLineError, decode_message
+from ..base.json_line import BadLineError
+from ..base.record import decode_message
 from . import files, forks, reads
 from .day_files import DayLog, names_near
 from .index import Index

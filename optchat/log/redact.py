@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from ..base.record import BadLineError, Message, decode_message
+from ..base.json_line import BadLineError
+from ..base.record import Message, decode_message
 from .index import SAID
 from .loader import LOST_BYTES, message_row
 from .redacted import NOTE, Traces, blank, is_blank, places_of, quoted, redacted_line

@@ -16,14 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 
 from ..base.address import Place
-from ..base.record import (
-    MAX_LEVEL,
-    BadLineError,
-    Message,
-    decode_message,
-    decode_node,
-    encode_message,
-)
+from ..base.json_line import BadLineError, encode_line
+from ..base.record import MAX_LEVEL, Message, decode_message, decode_node, message_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -67,22 +61,26 @@ def redacted_line(line: bytes, id_: int) -> bytes:
         message = decode_message(line)
     except BadLineError:
         message = _salvaged(line, id_)
-    for fields in _ever_shorter(message):
-        new = orjson.dumps(fields)
+    for fields, bare in _ever_shorter(message):
+        new = orjson.dumps(fields) if bare else encode_line(fields).rstrip()
         if len(new) <= len(line):
             return new.ljust(len(line))
     return blank(line)  # the torn beginning of a line
 
 
-def _ever_shorter(message: Message) -> Iterator[dict[str, Any]]:
-    fields: dict[str, Any] = orjson.loads(encode_message(replace(message, text=REDACTED)))
-    yield fields
-    for name in ("size", "crc", *(name for name in ("date", "session") if not fields[name])):
+def _ever_shorter(message: Message) -> Iterator[tuple[dict[str, Any], bool]]:
+    """Fields of the line, and whether it goes without a checksum."""
+    fields = message_fields(replace(message, text=REDACTED))
+    yield fields, False
+    del fields["size"]
+    yield fields, False
+    yield fields, True
+    for name in [name for name in ("date", "session") if not fields[name]]:
         del fields[name]
-        yield fields
+        yield fields, True
     for length in range(len(REDACTED) - 1, -1, -1):
-        yield fields | {"text": REDACTED[:length]}
-    yield {"i": message.id, "kind": message.kind, "text": ""}
+        yield fields | {"text": REDACTED[:length]}, True
+    yield {"i": message.id, "kind": message.kind, "text": ""}, True
 
 
 def _salvaged(line: bytes, id_: int) -> Message:

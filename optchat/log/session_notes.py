@@ -18,7 +18,8 @@ import threading
 from typing import TYPE_CHECKING, Any, Final
 
 from ..base.errors import LockTimeoutError, OptchatError
-from ..base.record import BadLineError, Entry, clean
+from ..base.json_line import BadLineError, clean
+from ..base.record import Entry
 from . import files, forks, reads
 from .day_files import DayLog, names_near
 from .index import TURN

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Final
 
 from ..base.address import Place
 from ..base.errors import StoreError
+from ..base.json_line import BadLineError, clean
 from ..base.record import (
     MAX_LEVEL,
-    BadLineError,
     Entry,
     Message,
     Node,
-    clean,
     decode_message,
     decode_node,
     encode_message,

@@ -18,7 +18,7 @@ import orjson
 from ..base.address import parse_address
 from ..base.cost import Costs
 from ..base.errors import AddressError, OptchatError, StoreError
-from ..base.record import clean
+from ..base.json_line import clean
 from ..base.settings import Settings, read_settings
 from ..capture.disk_store import DiskStore
 from ..compaction import usage, usage_sums

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..base.address import Place
 from ..base.errors import OptchatError
-from ..base.record import BUILDERS, MAX_LEVEL, BadLineError, decode_message, decode_node
+from ..base.json_line import BadLineError, is_cut, is_whole, load_line
+from ..base.record import BUILDERS, MAX_LEVEL, decode_message, decode_node
 from ..capture.copies import CopyFinder
-from ..log import line_faults, reads
+from ..log import reads
 from ..log.day_files import Spot
 from ..log.loader import ID_JUMP_MAX, message_row, names_of, node_row
 from ..log.ready import number_of
@@ -111,7 +112,7 @@ class _Checker:
         self._uids = 0  # of those in the log, how many the index finds
         # A message is there twice, so that nobody can count what is known of it.
         self._doubled = False
-        self._unchecked = 0  # lines of the day file being read that have no checksum
+        self._unchecked = 0  # lines of the day file being read no checksum covers as a whole
         self._todo = sum(sum(log.sizes().values()) for log in (store.main, store.tree))
         self._done = 0
 
@@ -174,9 +175,7 @@ class _Checker:
             self.logged[message.id] = _print(
                 _index_row(message, Spot(name, piece.offset, len(piece.line)))
             )
-            self._add_oddities(
-                f"{where}: message {message.id}", line_faults.of_message(piece.line, message)
-            )
+            self._unchecked += not _is_covered(piece.line)
             words.holds(message.id, message.text, message.date)
             self.copies.add(message)
             self._look_up(message, snapshot, noted)
@@ -210,9 +209,7 @@ class _Checker:
                     place,
                     _print(_index_row_of_node(node, Spot(name, piece.offset, len(piece.line)))),
                 )
-                self._add_oddities(
-                    f"{where}: line {place.address}", line_faults.of_node(piece.line, node)
-                )
+                self._unchecked += not _is_covered(piece.line)
                 (provisional.add if node.by == "fallback" else provisional.discard)(place)
             else:
                 self.report.damage.add(
@@ -232,7 +229,7 @@ class _Checker:
         try:
             for piece in reads.scan(path):
                 if piece.line.strip() and decode(piece.line) is None:
-                    cut = line_faults.is_cut(piece.line)
+                    cut = is_cut(piece.line)
                     found, what = (
                         (self.report.notes, "was cut by a crash")
                         if cut
@@ -253,7 +250,7 @@ class _Checker:
             self.report.notes.add(f"{text}; it was built again")
 
     def _add_broken(self, text: str, piece: Piece) -> None:
-        if line_faults.is_cut(piece.line):
+        if is_cut(piece.line):
             self.report.notes.add(
                 f"{text} (cut by a crash before it was acknowledged; stepped over)"
             )
@@ -300,8 +297,8 @@ class _Checker:
             self._settle(bad, harmless=False)
             if self._unchecked:
                 self.report.notes.add(
-                    f"{log.room}/{name}: {self._unchecked} lines have no checksum, so that "
-                    "damage in them may not show"
+                    f"{log.room}/{name}: {self._unchecked} lines have no checksum that covers "
+                    "all of them, so that damage in them may not show"
                 )
         self.progress("check", min(self._done, self._todo), self._todo)
 
@@ -310,7 +307,7 @@ class _Checker:
 
         In the log the ids show whether it was ever acknowledged, in the tree nothing but its form.
         """
-        if where.startswith("tree/") and not line_faults.is_cut(piece.line):
+        if where.startswith("tree/") and not is_cut(piece.line):
             self._broken.setdefault(None, []).append(f"{where}: is not JSON")
         else:
             self.report.notes.add(
@@ -326,15 +323,6 @@ class _Checker:
             else:
                 self.report.damage.add(text)
         bad.clear()
-
-    def _add_oddities(self, where: str, found: line_faults.Oddities) -> None:
-        for fault in found.faults:
-            self.report.damage.add(f"{where}: {fault}")
-        for key in found.unknown:
-            self.report.notes.add(
-                f"{where} has a key {ascii(key)[:40]} that this version does not know"
-            )
-        self._unchecked += not found.checked
 
     # -- what is derived from it
 
@@ -475,6 +463,10 @@ def _index_row_of_node(node: Node, spot: Spot) -> tuple[Any, ...]:
         BUILDERS.index(row.by if row.by in BUILDERS else "model"),
         int(row.spare),
     )
+
+
+def _is_covered(line: bytes) -> bool:
+    return is_whole(line, load_line(line))
 
 
 def _print(said: tuple[Any, ...]) -> int:

@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from ..base.record import BadLineError
+from ..base.json_line import BadLineError, is_cut
 from ..log import reads
 from ..log.index import TURN
-from ..log.line_faults import is_cut
 from ..log.note_lines import LATEST_ONLY, decode_note, encode_note, key_of
 from ..log.session_notes import SHORTER
 
