@@ -41,6 +41,11 @@ CLEAR_LINE = "\x05\x15"  # to its end, and back to its beginning
 CTRL_C, CTRL_D, CTRL_Q = "\x03", "\x04", "\x11"
 
 
+_UNDONE = re.compile("remaining in history|cli.session.undo_remaining")
+"""In the last line about an undo.
+
+A 0.19 cli.py, undo_last; B 0.22 hermes_cli/cli_session_mixin.py names it where it has no text.
+"""
 _HELP = "(?:Type /help|cli.command.type_help)"
 """Begins the last line about an unknown command.
 
@@ -222,10 +227,17 @@ class Terminal:
         return not termios.tcgetattr(self._master)[3] & termios.ICANON
 
     def undo(self, words, turns=""):
-        """`/undo`. The words taken back, which it puts behind the prompt, are wiped away."""
+        """`/undo`. The words taken back, which it puts behind the prompt, are wiped away.
+
+        The host may print its last line after it has put them there: a key would be lost before.
+        """
+        told = len(_UNDONE.findall(self.screen.text()))
         self.type(f"/undo {turns}".strip())
         self.until(
-            lambda: (self.composer() or "").startswith(re.sub(r"\s", "", words)),
+            lambda: (
+                len(_UNDONE.findall(self.screen.text())) > told
+                and (self.composer() or "").startswith(re.sub(r"\s", "", words))
+            ),
             f"{words!r} behind the prompt",
         )
         self.press(CLEAR_LINE)
