@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Entry", "Memory", "OptchatError", "Settings", "register"]
 
 _HOMES = {
+    "__version__": ".base.version",
     "Entry": ".base.record",
     "Memory": ".memory",
     "OptchatError": ".base.errors",

@@ -52,8 +52,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     return _run(args)
 
 
+class _ShowVersion(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        from .base.version import __version__
+
+        print(f"optchat {__version__}")
+        parser.exit()
+
+
 def register_cli(parser: argparse.ArgumentParser) -> None:
     """Fill a parser with the commands: our own, or the one a host made for ``hermes optchat``."""
+    parser.add_argument("--version", nargs=0, action=_ShowVersion, help="print the version")
     commands = parser.add_subparsers(dest="optchat_action", metavar="COMMAND")
 
     def command(name: str, text: str, *, facts: bool = False) -> argparse.ArgumentParser:
@@ -87,16 +96,15 @@ def register_cli(parser: argparse.ArgumentParser) -> None:
     ).add_argument("address", metavar="ID")
     search = command("search", "find messages by their words, best first", facts=True)
     search.add_argument("query", metavar="QUERY", nargs="+")
-    search.add_argument(
-        "--limit", type=_positive, default=20, metavar="N", help="most hits to print (default: 20)"
-    )
+    most = "most hits to print (default: 20)"
+    search.add_argument("--limit", type=_positive, default=20, metavar="N", help=most)
     search.add_argument("--newest", action="store_true", help="newest first instead of best first")
     taken = command(
         "import",
-        "take in a JSONL file, a Hermes state.db or an OptMem LOG.txt; twice adds nothing",
+        "take in a JSONL file, a state.db, an OptMem LOG.txt or a memory; twice adds nothing",
         facts=True,
     )
-    taken.add_argument("file", metavar="FILE")
+    taken.add_argument("file", metavar="FILE", help="the file, or a memory's directory")
     command(
         "compact",
         (
@@ -113,9 +121,8 @@ def register_cli(parser: argparse.ArgumentParser) -> None:
     which.add_argument("--show", metavar="A-B", help="bring these messages back")
     force = "hide these messages as long as they repeat earlier words"
     copies.add_argument("--force", action="store_true", help=force)
-    redacted = command(
-        "redact", "take the words of a message out of the memory for good", facts=True
-    )
+    gone = "take the words of a message out of the memory for good"
+    redacted = command("redact", gone, facts=True)
     redacted.add_argument("address", metavar="ID")
     redacted.add_argument("--yes", action="store_true", help="do not ask")
     demo = command("demo", "show on a sample conversation what this is")

@@ -110,16 +110,17 @@ def go_on(life, teller, root, clock=CLOCKS[0]):
 
 
 def crash_at_any(life, tmp_path):
-    every = operations(life, tmp_path)
-    for step in range(len(every)):
-        root = tmp_path / f"at{step}"
-        landing = (25, 0, 10_000)[every[:step].count("write") % 3]
-        teller, _ = lived(life, root, at=step, how=faults.Crash, landing=landing)
-        left = root.with_name(f"left{step}")
-        shutil.copytree(root, left) if root.exists() else None
-        teller.close()
-        go_on(life, teller, left, CLOCKS[step % len(CLOCKS)])
-        shutil.rmtree(root, ignore_errors=True)
+    for step, operation in enumerate(operations(life, tmp_path)):
+        for landing in (25, 0, 10_000) if operation == "write" else (0,):
+            root = tmp_path / f"at{step}-{landing}"
+            teller, _ = lived(life, root, at=step, how=faults.Crash, landing=landing)
+            # What has half a line as its end matters where it is appended to: on the same day.
+            for turn in (0, step) if landing == 25 else (step,):
+                left = root.with_name(f"left{step}-{landing}-{turn}")
+                shutil.copytree(root, left) if root.exists() else None
+                go_on(life, teller, left, CLOCKS[turn % len(CLOCKS)])
+            teller.close()
+            shutil.rmtree(root, ignore_errors=True)
 
 
 def error_at_any(life, tmp_path):

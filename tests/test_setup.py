@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+import optchat
+from optchat import cli
 from optchat.base.errors import SettingsError
 from optchat.base.settings import Settings, read_settings
 from optchat.config_schema import FIELDS
@@ -90,12 +92,13 @@ def test_the_three_lists_of_dependencies_agree():
     assert sorted(named) == sorted(dependencies.REQUIREMENTS)
 
 
-def test_versions_agree():
-    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+def test_the_manifest_and_the_command_say_the_version(capsys):
+    manifest = (CHECKOUT / "optchat" / "plugin.yaml").read_text(encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--version"])
 
-    assert f"version: {project['version']}" in (CHECKOUT / "optchat" / "plugin.yaml").read_text(
-        encoding="utf-8"
-    )
+    assert f"version: {optchat.__version__}\n" in manifest
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"optchat {optchat.__version__}\n")
 
 
 def test_what_is_missing_is_named_with_the_command_that_installs_it(monkeypatch):

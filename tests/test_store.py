@@ -150,7 +150,7 @@ def test_half_a_character_anywhere_in_an_entry_is_no_reason_to_fail(opened):
     assert memory.settle(20)
     report = memory.check()
     assert report["disagreements"] == []
-    assert ["its date is none" in line for line in report["damage"]] == [True]
+    assert report["damage"] == []
 
 
 def test_sessions_are_read_in_order_and_from_an_id_on(memory):

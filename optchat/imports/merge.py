@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..base.canon import canon
 from ..base.json_line import clean
+from .memory_directory import MemoryDirectory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -37,7 +38,8 @@ FAULTS_SHOWN: Final = 5
 class ImportReport:
     """What one import did.
 
-    ``left_out`` counts what is no message of the conversation, by what it is.
+    ``left_out`` counts what is no message of the conversation, by what it is. ``whole``: a memory
+    that was taken over with its numbers, and ``lines`` of its tree.
     """
 
     path: str
@@ -48,6 +50,8 @@ class ImportReport:
     faults: list[str] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     sessions: set[str] = field(default_factory=set)
+    whole: bool = False
+    lines: int = 0
 
     @property
     def usable(self) -> bool:
@@ -64,6 +68,8 @@ class ImportReport:
             "unreadable": self.unreadable,
             "left_out": dict(self.left_out),
             "sessions": len(self.sessions),
+            "whole": self.whole,
+            "lines": self.lines,
             "faults": self.faults,
         }
 
@@ -83,7 +89,11 @@ class ImportReport:
         lines += [f"unreadable: {fault}" for fault in self.faults]
         if self.unreadable > len(self.faults):
             lines.append(f"unreadable: {self.unreadable - len(self.faults):,} more")
-        if self.added:
+        if self.whole:
+            lines.append(f"Taken over with their numbers, and {self.lines:,} lines of the tree")
+            if self.unreadable:
+                lines.append(f"To see what cannot be read: {typed('check')}")
+        elif self.added:
             lines.append(
                 f"Their lines are built while Hermes runs. To build them now: {typed('compact')}"
             )
@@ -98,6 +108,8 @@ def import_source(
     What was recorded stays if a later batch fails.
     """
     report = ImportReport(path=str(source.path), form=source.form)
+    if isinstance(source, MemoryDirectory) and _taken_over(memory, source, report, progress):
+        return report
     with closing(_Occurrences(memory)) as occurrences:
         for position, entries in _batches(_entries(source, report)):
             fresh = occurrences.new(entries)
@@ -109,6 +121,20 @@ def import_source(
     return report
 
 
+def _taken_over(
+    memory: Memory,
+    source: MemoryDirectory,
+    report: ImportReport,
+    progress: Callable[[str, int, int], None],
+) -> bool:
+    taken = memory.take_over(source.path, progress)
+    if taken is None:
+        return False
+    report.added, report.lines, report.unreadable, report.sessions = taken
+    report.whole = True
+    return True
+
+
 def _entries(source: Source, report: ImportReport) -> Iterator[tuple[int, Entry]]:
     """The entries of a source, each with a session; counts everything else."""
     own_session = ""
@@ -116,8 +142,11 @@ def _entries(source: Source, report: ImportReport) -> Iterator[tuple[int, Entry]
         if item.entry is None:
             _count(item, report)
             continue
-        own_session = own_session or _session_name(item.entry)
-        entry = item.entry if item.entry.session else replace(item.entry, session=own_session)
+        entry = item.entry
+        # What a memory holds without a session is known again by having none.
+        if not entry.session and not isinstance(source, MemoryDirectory):
+            own_session = own_session or _session_name(entry)
+            entry = replace(entry, session=own_session)
         report.sessions.add(entry.session)
         yield item.position, entry
 

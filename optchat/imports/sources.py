@@ -16,6 +16,7 @@ import orjson
 
 from ..base.errors import SourceError
 from ..base.record import Entry
+from .memory_directory import MemoryDirectory, directory_of
 from .rows import Item, NotSaidError, RowError, entries_of, iso_date
 
 if TYPE_CHECKING:
@@ -55,9 +56,7 @@ def open_source(path: Path) -> Source:
     """
     try:
         if path.is_dir():
-            raise SourceError(
-                "cannot import a directory", path=path, hint="Name the file in it, such as state.db"
-            )
+            return _memory_in(path)
         size = path.stat().st_size
         with path.open("rb") as file:
             head = file.read(_PROBE_BYTES)
@@ -84,6 +83,17 @@ def open_source(path: Path) -> Source:
     if any(line.startswith(b"{") for line in lines[:20]):
         return JsonLines(path, size)
     return NoteLines(path, size)
+
+
+def _memory_in(path: Path) -> Source:
+    found = directory_of(path)
+    if found is None:
+        raise SourceError(
+            "cannot import: there is no memory in this directory",
+            path=path,
+            hint="Name a memory directory, or the file in it, such as state.db",
+        )
+    return MemoryDirectory(found)
 
 
 def _refuse_unreadable(path: Path, head: bytes) -> None:

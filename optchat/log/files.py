@@ -12,9 +12,12 @@ import contextlib
 import errno
 import os
 import re
+import shutil
 import stat
+import tempfile
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from filelock import BaseFileLock, FileLock, Timeout
@@ -25,7 +28,6 @@ from .refusal import refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 LOCK_POLL_S: Final = 0.002
 """The lock library's own 50 ms makes eight writers wait up to 0.3 s for each other.
@@ -33,18 +35,18 @@ LOCK_POLL_S: Final = 0.002
 At 2 ms the 95th percentile is 24 ms.
 """
 
-_BESIDE: Final = re.compile(r"\.(?:view|config|context)\.json\.[0-9]+\.[0-9]+\.tmp")
+_BESIDE: Final = re.compile(r"\.(?:format|(?:view|config|context)\.json)\.[0-9]+\.[0-9]+\.tmp")
 _BESIDE_S: Final = 3_600
 """A file beside the one it is to replace is written in milliseconds.
 
 One this old (s) is nobody's any more.
 """
 
-_LED_NOWHERE: Final = re.compile(r"(?:config|view|context)\.json|usage\.jsonl")
+_LED_NOWHERE: Final = re.compile(r"format|(?:config|view|context)\.json|usage\.jsonl")
 """Never read through a link, and replaced or left alone where one stands."""
 
 _OURS: Final = re.compile(
-    r"main|tree|capture|(?:index|search)\.sqlite(?:-wal|-shm|-journal)?|(?:write|compactor"
+    r"main|tree|capture|format|(?:index|search)\.sqlite(?:-wal|-shm|-journal)?|(?:write|compactor"
     r"|pending-[\w-]+)\.lock|pending-[\w-]+\.jsonl"
     rf"|{reads.DAY_FILE.pattern}|{_BESIDE.pattern}|{_LED_NOWHERE.pattern}"
 )
@@ -240,6 +242,23 @@ def _look_after(path: Path, entry: os.DirEntry[str]) -> None:
             # not to be refused for it.
             with contextlib.suppress(PermissionError):
                 path.chmod(0o600)
+
+
+def make_scratch() -> Path:
+    """A directory of this process's own, on the disk for temporary files.
+
+    Raises:
+        StoreError: it cannot be made.
+    """
+    try:
+        return Path(tempfile.mkdtemp(prefix="optchat-"))
+    except OSError as error:
+        raise refused("cannot make", Path(tempfile.gettempdir()), error) from error
+
+
+def remove_scratch(path: Path) -> None:
+    """Remove such a directory with all that is in it."""
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def make_private(path: Path) -> None:

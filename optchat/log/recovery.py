@@ -19,6 +19,7 @@ from ..base.json_line import BadLineError
 from ..base.record import decode_message
 from . import files, forks, reads
 from .day_files import DayLog, names_near
+from .format import FORMAT, keep_format, later_writer
 from .index import Index
 from .loader import CLAIM_BYTES, Loader, id_of
 from .sqlite import DamagedError
@@ -43,6 +44,8 @@ _AFTER_MAX: Final = 1 << 20
 """Bytes read behind the newest message that the index knows, to see whether the file holds a newer
 one.
 """
+
+_UPGRADE: Final = "Upgrade optchat: pip install --upgrade optchat. Until then it is only read"
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -77,8 +80,11 @@ class Upkeep:
         self.clock = clock
         self._progress = progress or (lambda _what, _done, _total: None)
         self.main, self.tree = DayLog(root / "main"), DayLog(root / "tree")
+        self.read_only = self._why_read_only()
+        # What is derived from the truth, and may be made anew at any time.
+        self.derived = files.make_scratch() if self.read_only else root
         self._make_dirs()
-        self.lock = files.Lock(root / "write.lock")
+        self.lock = files.Lock(self.derived / "write.lock")
         self._mutex = threading.Lock()
         self._frozen = False
         self._holder = 0  # the thread that holds the lock
@@ -96,7 +102,7 @@ class Upkeep:
         self._retired: list[Index] = []
         self._texts: dict[Place, str] = {}
         self._texts_of = 0  # how often lines had been rewritten when these were read
-        self._index_path = root / "index.sqlite"
+        self._index_path = self.derived / "index.sqlite"
         self._generation = 0
         self._index = self._open_index()
         try:
@@ -110,6 +116,19 @@ class Upkeep:
         self._closed = True
         for index in (*self._retired, self._index):
             index.close()
+        if self.derived != self.root:
+            files.remove_scratch(self.derived)
+
+    def must_be_writable(self) -> None:
+        """Guard of everything that adds to the truth or changes it.
+
+        Raises:
+            StoreError: this memory is only read here.
+        """
+        if self.read_only:
+            raise StoreError(
+                f"cannot write to {self.root}: {self.read_only}", path=self.root, hint=_UPGRADE
+            )
 
     def before_fork(self) -> None:
         """Let nobody be in the middle of something when this process forks.
@@ -245,9 +264,21 @@ class Upkeep:
         if self._closed:
             raise StoreError(f"cannot use {self.root}: this memory is closed", path=self.root)
 
+    def _why_read_only(self) -> str:
+        """Why nothing is written to this directory; "" where it may be."""
+        writer = later_writer(self.root)
+        return (
+            f"it was written by {writer}, and this version knows formats up to {FORMAT}"
+            if writer
+            else ""
+        )
+
     def _make_dirs(self) -> None:
+        if self.read_only:
+            return
         for directory in (self.root, self.main.directory, self.tree.directory):
             files.make_dir(directory)
+        keep_format(self.root)
 
     def _open_index(self) -> Index:
         # Under the lock if it can be had: a damaged index may be in the middle of being replaced.

@@ -144,7 +144,7 @@ def clean_index(store: Store) -> bool:
 
     Notes of turns that began stand in it until the turn is logged, with all that was said.
     """
-    path = store.root / "index.sqlite"
+    path = store.derived / "index.sqlite"
     with store.locked():
         database = Database(path)
         try:

@@ -50,7 +50,8 @@ class NoteLog:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._log = DayLog(store.root / "capture")
-        files.make_dir(self._log.directory)
+        if not store.read_only:
+            files.make_dir(self._log.directory)
         self._own: _Pending | None = None
         self._mutex = threading.Lock()
         forks.watch(self)
@@ -96,6 +97,7 @@ class NoteLog:
             StoreError: it could not be kept.
 
         """
+        self._store.must_be_writable()
         with self._mutex:
             if self._own is None or self._was_removed():
                 self._own = _Pending.of_this_process(self._log.directory)
@@ -123,6 +125,7 @@ class NoteLog:
             LockTimeoutError: another process kept the lock; nothing was written.
             StoreError: the disk refused; the same call may be made again.
         """
+        self._store.must_be_writable()
         with (
             self._store.locked(timeout_s=LOCK_WAIT_S if timeout_s is None else timeout_s),
             self._mutex,

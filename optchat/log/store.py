@@ -59,6 +59,7 @@ class Store(Upkeep):
         """
         if not entries:
             return []
+        self.must_be_writable()
         with self.locked(timeout_s=timeout_s):
             landed = self._landed(entries) if self._failed else []
             now = self.clock()
@@ -116,6 +117,7 @@ class Store(Upkeep):
         another by now, they may have been redacted since: such a node is not written, and made
         again from what is there.
         """
+        self.must_be_writable()
         with self.locked(timeout_s=timeout_s):
             nodes = [
                 node

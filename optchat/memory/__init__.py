@@ -27,6 +27,7 @@ from ..log.fulltext import Search
 from ..log.recovery import LOCK_WAIT_S
 from ..log.session_notes import NoteLog
 from ..log.store import Store
+from ..log.takeover import take_over
 from ..recall import zoom
 from ..recall.excerpt import excerpt
 from ..recall.recall import Recall
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from ..base.record import Entry, Message
     from ..compaction.model import Model
     from ..compaction.scheduler import Compactor
+    from ..log.takeover import Taken
     from ..recall.search import Hit
     from ..recall.shown import Standing
     from .reports import CheckReport, RedactReport, Status
@@ -91,15 +93,19 @@ class Memory:
             self._notes = NoteLog(self._store)
             self._hidden = HiddenNotes(self._store, self._notes)
             self._log_mark = LogMark(self._store)
-            self._search = Search(root / "search.sqlite", self._log_mark, self._hidden)
+            self._search = Search(
+                self._store.derived / "search.sqlite", self._log_mark, self._hidden
+            )
         except BaseException:
             self._store.close()
             raise
         self.shown = Shown(ShownNotes(self._notes))
+        if self._store.read_only:
+            model, compact = None, False
         awaited = costs_built(settings, model=model is not None)
         self._view = LiveView(
             self._store,
-            root / "view.json",
+            self._store.derived / "view.json",
             settings.view_budget_chars,
             awaited=awaited,
             expected=settings.node_bytes,
@@ -155,6 +161,9 @@ class Memory:
         if settings is None:
             settings, warnings = load_settings(path)
         memory = cls(path, settings, compact=compact, progress=progress, clock=clock, model=model)
+        if memory.read_only:
+            warnings.append(f"{path} is only read: {memory.read_only}. Upgrade optchat")
+            memory._growth.make_searchable()
         memory.warnings = warnings
         for warning in warnings:
             logger.warning("optchat: %s", warning)
@@ -170,6 +179,11 @@ class Memory:
         self._notes.close()
         self._search.close()
         self._store.close()
+
+    @property
+    def read_only(self) -> str:
+        """Why nothing can be recorded here, where a later version has written it; else empty."""
+        return self._store.read_only
 
     def __enter__(self) -> Self:
         return self
@@ -192,6 +206,19 @@ class Memory:
         if messages:
             self._growth.nudge()
         return [message.id for message in messages]
+
+    def take_over(self, directory: Path, progress: Callable[[str, int, int], None]) -> Taken | None:
+        """Take in another memory's directory, with its numbers, dates, sessions and lines.
+
+        None, and nothing done, if anything is logged here already.
+
+        Raises:
+            LockTimeoutError: another process kept the lock.
+            StoreError: the disk refused, or the directory cannot be read.
+        """
+        taken = take_over(self._store, directory, progress)
+        self._growth.nudge()
+        return taken
 
     # -- showing
 
@@ -305,6 +332,7 @@ class Memory:
         Raises:
             StoreError: building failed again and again; the text says why.
         """
+        self._store.must_be_writable()
         return self._growth.settle(timeout_s, progress)
 
     def status(self) -> Status:
@@ -414,7 +442,7 @@ class Memory:
     @property
     def _view_files(self) -> tuple[Path, Path]:
         """The saved views: the one that is shown, and the one a model is told of the past by."""
-        return self.root / "view.json", self.root / "context.json"
+        return self._store.derived / "view.json", self._store.derived / "context.json"
 
     @property
     def _compactor(self) -> Compactor:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..base.cost import ALL, CHEAP, Cost
 from ..base.errors import OptchatError, StoreError
-from ..compaction.scheduler import Compactor
+from ..compaction.scheduler import BYTES_AT_ONCE, Compactor
 from ..compaction.usage import Usage
 from ..compaction.work import StoreWork
 from ..log import files
@@ -80,7 +80,7 @@ class TreeBuilder:
         # The lines that are not cheap are a model's to write, whether or not it is there.
         self._for_model = self.costs is CHEAP
         self._model = model if self._for_model else None
-        self._lock = files.Lock(root / "compactor.lock")
+        self._lock = files.Lock(store.derived / "compactor.lock")
         self._usage = Usage(root, clock, redact=model.redact) if model else Usage(root, clock)
         self._work = StoreWork(store, search, rested, self._context(), hidden)
         self.compactor = Compactor(self._work, self._lock, settings.node_bytes, self.costs)
@@ -92,6 +92,11 @@ class TreeBuilder:
         """Start the thread, where there is to be one."""
         if self._threaded:
             self.compactor.start()
+
+    def make_searchable(self) -> None:
+        """Build the full text that is missing here and now."""
+        while self._search.indexed() < self._store.total():
+            self._work.extend_search(BYTES_AT_ONCE)
 
     def nudge(self) -> None:
         """Something was logged."""

@@ -67,7 +67,7 @@ def check(
     checker.catch_up(store.locked(everything=True))
     checker.catch_up(notes.caught_up())
     with (
-        Snapshot(store.root / "index.sqlite") as snapshot,
+        Snapshot(store.derived / "index.sqlite") as snapshot,
         WordsCheck(search.path, searchable) as words,
     ):
         checker.look_at_index(snapshot)
