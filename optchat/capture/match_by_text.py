@@ -133,7 +133,9 @@ def _with_own(
     if remainder:
         before.append(_cut_short(flow[at], remainder))
     old, between = _parted(case, before)
-    match = align(old, records, expected(case, old), cut=cut)
+    match = _shown_after_all(case, old, records, cut=cut) or align(
+        old, records, expected(case, old), cut=cut
+    )
     _go_on_in(case, records, match)
     if before and before[-1].said:
         pass  # unanswered: hosts join and part such messages, so what stands before is not clear
@@ -204,10 +206,11 @@ def _place_missing(
 ) -> None:
     """Say of what is missing among logged messages where it was said.
 
-    Where what stands before it was.
+    Where what stands before it was, or else what stands behind it.
     """
     missing = {id(new.item): new for new in fresh if new.missing and new.unit is None}
-    here, session = dict(match.pairs), ""
+    here = dict(match.pairs)
+    session = records[match.pairs[0][1]].session if match.pairs else ""
     for at, item in enumerate(flow if missing else ()):
         if at in here:
             session = records[here[at]].session
