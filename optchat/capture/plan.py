@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 EARLY: Final = "early-"
 """Begins the token of a turn whose message a list showed before the host announced the turn."""
+ROW: Final = "row-"
+"""Begins the token of a report that came in a row nobody announced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +124,10 @@ class Plan:
 
     @property
     def strangers(self) -> list[Entry]:
-        """What the user is to have said, but no turn was announced with it."""
+        """What the user is to have said, or a report, but no turn was announced with it."""
         entries = (addition.entry for addition in self.additions)
-        return [e for e in entries if e.kind == "user" and not e.turn and e.tool != STEER]
+        said = [e for e in entries if e.kind in ("user", "work") and e.tool != STEER]
+        return [e for e in said if not e.turn or e.turn.startswith(ROW)]
 
     @property
     def is_strange(self) -> bool:

@@ -22,7 +22,7 @@ from .assign_turns import settle
 from .host_text import alike
 from .match_by_id import fresh_named
 from .match_by_text import fresh_unnamed
-from .plan import EARLY, Addition, Bind, Footing, Plan, Reconciliation, Turn, unshown
+from .plan import EARLY, ROW, Addition, Bind, Footing, Plan, Reconciliation, Turn, unshown
 from .recognition import recognize
 from .session_records import EDIT_NOTE, RETRY_NOTE, REWORD_NOTE
 
@@ -408,7 +408,7 @@ def _row_turn(item: Item) -> str:
     """
     if item.kind == "user":
         return ""
-    return f"row-{item.uid or blake2b(item.key.encode(), digest_size=8).hexdigest()}"
+    return f"{ROW}{item.uid or blake2b(item.key.encode(), digest_size=8).hexdigest()}"
 
 
 def _add_others(case: Reconciliation, item: Item, session: str) -> None:
