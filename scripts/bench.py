@@ -156,7 +156,7 @@ memory = Memory.open(sys.argv[2], compact=False)
 opened = time.perf_counter() - start
 view = len(memory.view())
 print(json.dumps({"open_s": opened, "open_and_view_s": time.perf_counter() - start, "growth_mb": (rss() - before) / 1e6,
-                  "messages": memory._store.total(), "view_chars": view}))
+                  "messages": memory.store.total(), "view_chars": view}))
 memory.close()
 """
 
@@ -193,7 +193,7 @@ def bench_size(base: Path, size: int) -> dict[str, float]:
         found["view_ms"] = timed(memory.view, 20)
         # The view file is left aside for this one figure: how long a fold from nothing takes.
         found["fold_ms"] = timed(
-            lambda: LiveView(memory._store, root / "no-such-view.json", 16_000).lines(), 3
+            lambda: LiveView(memory.store, root / "no-such-view.json", 16_000).lines(), 3
         )
         pick = random.Random(1)
         spots = [

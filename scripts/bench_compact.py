@@ -114,7 +114,7 @@ def opened(root: Path, model: FakeModel, jobs: int) -> Memory:
 
 def idle(memory: Memory) -> dict[str, float]:
     """One wake of a compactor that has nothing to do, and one look at everything it could do."""
-    compactor = memory._compactor
+    compactor = memory.compactor
     wakes, looks = [], []
     for _ in range(200):
         start = time.perf_counter()
@@ -156,7 +156,7 @@ def steady(root: Path, *, turns: int, delay_s: float, jobs: int, first: int) -> 
             / max(len(model.requests), 1)
             * 1e3,
             "nodes": nodes,
-            "refused": memory._growth._lanes.refused,
+            "refused": memory.builder._lanes.refused,
         }
         return found | (idle(memory) if jobs == 1 else {})
 

@@ -154,9 +154,7 @@ def left_by_others(teller):
         texts = [teller.text("aside", sure=True, loose=True) for _ in range(3)]
         entries = [{"kind": "user", "text": text, "session": "d"} for text in texts]
         dead.capture_store().begin(DRAFT)
-        dead._notes.append_pending(
-            {"type": "batch", "session": "d", "first": 0, "entries": entries}
-        )
+        dead.notes.append_pending({"type": "batch", "session": "d", "first": 0, "entries": entries})
         (notes,) = (dead.root / "capture").glob("pending-*.jsonl")
         shutil.copy(notes, teller.root / "capture")
     memory.close()
@@ -337,7 +335,7 @@ def assert_whole(memory, said):
     """The log obeys law 7, goes on with the next number, and all that is derived from it comes to
     agree with it.
     """
-    total = memory._store.total()
+    total = memory.store.total()
     found = texts_of(memory, said)
     assert_law_7(found, said)
     assert memory.record([Entry(kind="note", text="last")]) == [total]
@@ -354,7 +352,7 @@ def assert_whole(memory, said):
 
 def texts_of(memory, said):
     """The log, text by text; of a call what it was called with."""
-    messages = memory._store.messages(0, memory._store.total())
+    messages = memory.store.messages(0, memory.store.total())
     return [
         next(one.text for one in said if one.text in message.text)
         if message.kind == "tool"

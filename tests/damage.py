@@ -76,7 +76,7 @@ class Life:
         disk.begin(self._draft("open", day))
         disk.begin(self._draft("answered", day))
         disk.fork(f"{session}b", session, ["t"], whole=False)
-        memory._notes.append_pending({"type": "shown", "session": session, "up_to": 5, "undone": 0})
+        memory.notes.append_pending({"type": "shown", "session": session, "up_to": 5, "undone": 0})
         said = Entry(kind="user", text=f"asked {day}", session=session, turn=f"answered{day}")
         batch = Batch(
             [said], binds=[Bind(1, f"bound{day}")], settled=[f"gone{day}"], gap=f"summary {day}"
@@ -134,7 +134,7 @@ def use(memory):
         lambda: memory.recall("message 2", "other"),
         lambda: memory.recall("message 2", "s0"),
         lambda: memory.capture_store().news("s1", None),
-        lambda: memory.capture_store().overdue(memory._store.clock()),
+        lambda: memory.capture_store().overdue(memory.store.clock()),
     ]
     for one in uses:
         with contextlib.suppress(OptchatError):

@@ -23,9 +23,7 @@ def said(count, start=0):
 
 
 def texts(memory):
-    return [
-        message and message.text for message in memory._store.messages(0, memory._store.total())
-    ]
+    return [message and message.text for message in memory.store.messages(0, memory.store.total())]
 
 
 def assert_helps(error, *parts):
@@ -67,7 +65,7 @@ def test_any_text_is_logged_shown_opened_and_found_again(memory, text):
         ]
     )
     assert memory.settle(30)
-    assert [message.id for message in memory._store.messages(0, 9)] == [0, 1, 2]
+    assert [message.id for message in memory.store.messages(0, 9)] == [0, 1, 2]
     assert len(memory.view().splitlines()) == 3 + 3 + 1
     assert memory.zoom(1).startswith("1+1|echo:")
     assert memory.date(1)
@@ -135,7 +133,7 @@ def test_a_batch_of_nothing_but_long_messages_is_worked_off(memory, monkeypatch)
     monkeypatch.setattr(scheduler, "BYTES_AT_ONCE", 1 << 20)
     memory.record([Entry(kind="echo", text="x y " * 50_000) for _ in range(12)])
     assert memory.settle(100)
-    assert memory._store.read(lambda index: index.count("nodes")) == 12 + 6 + 3 + 1
+    assert memory.store.read(lambda index: index.count("nodes")) == 12 + 6 + 3 + 1
 
 
 def test_very_many_sessions_and_very_long_names_are_no_trouble(memory):
@@ -475,7 +473,7 @@ def test_a_file_size_limit_is_like_a_full_disk_and_nothing_is_doubled_when_it_is
             say(error)
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         say(memory.record(entries))
-        say([m and m.text[:9] for m in memory._store.messages(0, 99)])
+        say([m and m.text[:9] for m in memory.store.messages(0, 99)])
         say(memory.check()["damage"])
         """
         error, ids, log, damage = start(code, root).rest()

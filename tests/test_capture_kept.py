@@ -106,7 +106,7 @@ def while_the_disk_is_full(act):
 
 def while_the_lock_is_held(memory, monkeypatch, act):
     monkeypatch.setattr("optchat.log.session_notes.LOCK_WAIT_S", 0.05)
-    with Memory.open(memory.root, compact=False) as other, other._store.locked():
+    with Memory.open(memory.root, compact=False) as other, other.store.locked():
         act()
 
 

@@ -38,9 +38,7 @@ class DiskWorldStore:
     @property
     def log(self):
         total = self._memory.status()["messages"]
-        return [
-            message for message in self._memory._store.messages(0, total) if message is not None
-        ]
+        return [message for message in self._memory.store.messages(0, total) if message is not None]
 
 
 def lived(flavour, store, seed, *, faults, alike, old, events=12):

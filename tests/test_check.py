@@ -28,7 +28,7 @@ def grown(opened):
                 for k in range(40)
             ]
         )
-        memory._store.clock.forward(days=1)
+        memory.store.clock.forward(days=1)
         assert memory.settle(30)
     return memory
 
@@ -95,7 +95,7 @@ def test_damage_to_a_message_is_found_with_its_place(opened, grown, name):
         or "second time" in line
         for line in where
     )
-    (opened()._store).rebuild_index()
+    (opened().store).rebuild_index()
     again = opened().check()
     assert again["damage"] == report["damage"]
     assert again["disagreements"] == []
@@ -124,7 +124,7 @@ def test_damage_to_the_tree_is_found_and_is_gone_once_it_is_built_again(opened, 
     memory = opened(settings=Settings(view_budget_chars=4_000))
     before = memory.check()
     assert any("stands on a line that is missing" in line for line in before["damage"])
-    memory._store.rebuild_index()
+    memory.store.rebuild_index()
     assert memory.check()["disagreements"] == []
     assert memory.settle(30)
     after = memory.check()
@@ -142,7 +142,7 @@ def test_a_node_twice_is_found_but_one_in_place_of_a_fallback_is_not(opened, gro
 def test_a_line_in_place_of_a_fallback_is_no_damage(opened):
     memory = opened()
     memory.record([Entry(kind="user", text="x")])
-    memory._store.commit([Node(level=0, index=0, text="for now", by="fallback")])
+    memory.store.commit([Node(level=0, index=0, text="for now", by="fallback")])
     with day(memory, "tree", 0).open("ab") as file:
         file.write(encode_node(Node(level=0, index=0, text="the real line", by="model")))
     memory.close()
@@ -209,7 +209,7 @@ def test_a_long_list_of_findings_is_cut_and_counted(opened, grown):
 
 def test_a_stuck_lock_does_not_keep_it_from_looking(grown, monkeypatch):
     monkeypatch.setattr(
-        type(grown._store.lock),
+        type(grown.store.lock),
         "held",
         lambda *_: (_ for _ in ()).throw(
             files.LockTimeoutError("cannot lock write.lock: it is held")

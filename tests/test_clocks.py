@@ -56,12 +56,12 @@ def assert_whole(memory, expected):
     assert [found.get(k) for k in range(len(found))] == expected
     assert memory.settle(30)
     assert [
-        message and message.text for message in memory._store.messages(0, memory._store.total())
+        message and message.text for message in memory.store.messages(0, memory.store.total())
     ] == expected
-    with memory._notes.caught_up():
+    with memory.notes.caught_up():
         live = index_says(memory.root)
-    memory._store.rebuild_index()
-    with memory._notes.caught_up():
+    memory.store.rebuild_index()
+    with memory.notes.caught_up():
         assert index_says(memory.root) == live
     assert_sound(memory)
 
@@ -251,14 +251,14 @@ def test_the_last_note_of_a_session_stays_the_last_when_the_clock_is_put_back_an
     memory = opened()
     for turn, back in enumerate((0, 1, 366, 0)):
         clock.forward(days=-back)
-        memory._notes.append_pending({"type": "shown", "session": "s", "up_to": turn, "undone": 0})
-        memory._notes.commit("s", said(1, turn, session="s"), [])
-    assert [note["up_to"] for note in memory._notes.notes("shown", session="s")] == [3]
+        memory.notes.append_pending({"type": "shown", "session": "s", "up_to": turn, "undone": 0})
+        memory.notes.commit("s", said(1, turn, session="s"), [])
+    assert [note["up_to"] for note in memory.notes.notes("shown", session="s")] == [3]
     assert_whole(memory, words(4))
     memory.close()
     for path in root.glob("index.sqlite*"):
         path.unlink()
-    assert [note["up_to"] for note in opened()._notes.notes("shown", session="s")] == [3]
+    assert [note["up_to"] for note in opened().notes.notes("shown", session="s")] == [3]
 
 
 STEPS = st.tuples(

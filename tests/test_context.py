@@ -37,7 +37,7 @@ def grown(opened):
 
 def told(memory, **changes):
     return Context(
-        memory._store,
+        memory.store,
         memory.root / "context.json",
         changes.get("ready", lambda text: text.replace("\n", " ")),
     )
@@ -53,7 +53,7 @@ def test_it_holds_what_was_said_before_a_message_and_no_numbers(grown):
 def test_it_ends_at_the_first_message_without_a_line(opened):
     memory = opened(compact=False)
     memory.record(said(10))
-    memory._store.commit(
+    memory.store.commit(
         [Node(level=0, index=k, text=f"line {k}", by="model") for k in (0, 1, 2, 5, 6)]
     )
     assert told(memory).text(9, 3).split("\n") == ["line 0", "line 1", "line 2"]
@@ -86,10 +86,8 @@ def test_an_earlier_message_is_told_the_same_beginning_and_less_of_it(grown):
 def test_a_log_with_a_tree_that_was_never_told_is_told_from_the_coarsest_down(grown, monkeypatch):
     memory = grown(3_000)
     asked = []
-    real = memory._store.read
-    monkeypatch.setattr(
-        memory._store, "read", lambda question: (asked.append(1), real(question))[1]
-    )
+    real = memory.store.read
+    monkeypatch.setattr(memory.store, "read", lambda question: (asked.append(1), real(question))[1])
     text = told(memory).text(3_000, 3_000)
     assert LOW_BYTES // 2 < len(text.encode()) <= HIGH_BYTES
     assert len(asked) < 1_000
@@ -98,7 +96,7 @@ def test_a_log_with_a_tree_that_was_never_told_is_told_from_the_coarsest_down(gr
 def test_while_parents_are_missing_it_is_the_newest_that_fit(opened):
     memory = opened(compact=False)
     memory.record(said(500))
-    memory._store.commit(
+    memory.store.commit(
         [Node(level=0, index=k, text=f"line {k} " + "y" * 300, by="free") for k in range(500)]
     )
     context = told(memory)
@@ -145,7 +143,7 @@ def test_a_disk_that_refuses_does_not_keep_lines_from_being_written(grown, monke
 def test_a_line_written_anew_is_told_anew(opened):
     memory = opened(compact=False)
     memory.record(said(4))
-    memory._store.commit(
+    memory.store.commit(
         [
             Node(level=0, index=k, text=f"line {k}", by="fallback" if k == 3 else "model")
             for k in range(4)
@@ -153,7 +151,7 @@ def test_a_line_written_anew_is_told_anew(opened):
     )
     context = told(memory)
     assert context.text(4, 4).endswith("line 3")
-    memory._store.commit([Node(level=0, index=3, text="better", by="model")])
+    memory.store.commit([Node(level=0, index=3, text="better", by="model")])
     assert context.text(4, 4).endswith("better")
 
 
@@ -197,7 +195,7 @@ def test_whatever_is_asked_in_whatever_order_only_the_past_is_told(tmp_path_fact
     with Memory.open(tmp_path_factory.mktemp("m"), Settings(), compact=False) as memory:
         memory.record(said(80, size=600))
         built = data.draw(st.integers(0, 80))
-        memory._store.commit(
+        memory.store.commit(
             [Node(level=0, index=k, text=f"line {k}.", by="model") for k in range(built)]
         )
         context = told(memory)

@@ -43,7 +43,7 @@ def test_a_node_says_that_it_is_spare_and_one_that_is_not_says_nothing():
     node = Node(level=0, index=3, text="x", by="local", spare=True)
     assert decode_node(encode_node(node)).spare
     assert b"spare" not in encode_node(Node(level=0, index=3, text="x", by="local"))
-    assert not decode_node(encode_node(node).replace(b'"spare":true', b'"spare":"yes"')).spare
+    assert not decode_node(b'{"l":0,"i":3,"text":"x","by":"local","spare":"yes"}').spare
 
 
 def now():
@@ -119,7 +119,7 @@ def test_what_is_next_is_found_without_sorting_all_that_waits(opened):
     memory = opened()
     for costs in (ALL, CHEAP, [Cost.MODEL]):
         for question in ready.questions(costs):
-            plan = memory._store.read(
+            plan = memory.store.read(
                 lambda index, q=question: index.rows(f"EXPLAIN QUERY PLAN {q}", (5,))
             )
             assert not any("TEMP" in step for *_, step in plan)
@@ -130,12 +130,12 @@ def test_the_settings_in_force_are_noted_once_and_asked_for_cheaply(opened, monk
     first.record([Entry(kind="talk", text="x" * 600)])
     asked = []
     second = opened(settings=Settings(model_kinds=("user",)))
-    real = second._store._index.rebuild_ready
-    monkeypatch.setattr(second._store._index, "rebuild_ready", lambda: asked.append(1) or real())
-    assert [r.cost for r in second._store.read(lambda index: index.ready(9))] == [Cost.MODEL]
+    real = second.store._index.rebuild_ready
+    monkeypatch.setattr(second.store._index, "rebuild_ready", lambda: asked.append(1) or real())
+    assert [r.cost for r in second.store.read(lambda index: index.ready(9))] == [Cost.MODEL]
     for _ in range(3):
-        second._store.recost()
-        assert [r.cost for r in second._store.read(lambda index: index.ready(9))] == [Cost.LOCAL]
+        second.store.recost()
+        assert [r.cost for r in second.store.read(lambda index: index.ready(9))] == [Cost.LOCAL]
     assert asked == [1]
 
 
@@ -144,15 +144,15 @@ def test_what_was_spare_when_it_was_built_is_spare_for_every_process_and_after_a
     memory.record([Entry(kind="echo", text="long words " * 100)] * 8)
     assert memory.settle(30)
     nodes = [Place(level, k) for level in range(4) for k in range(8 >> level)]
-    assert memory._store.read(lambda index: index.spares(nodes)) == set(nodes)
-    memory._store.rebuild_index()
-    assert memory._store.read(lambda index: index.spares(nodes)) == set(nodes)
+    assert memory.store.read(lambda index: index.spares(nodes)) == set(nodes)
+    memory.store.rebuild_index()
+    assert memory.store.read(lambda index: index.spares(nodes)) == set(nodes)
     memory.record(
         [Entry(kind="talk", text="long words " * 100)]
         + [Entry(kind="echo", text="long words " * 100)] * 7
     )
     assert memory.settle(30)
-    assert memory._store.read(
+    assert memory.store.read(
         lambda index: index.spares(
             [Place(0, 8), Place(1, 4), Place(1, 5), Place(3, 1), Place(4, 0)]
         )
@@ -172,19 +172,19 @@ def test_a_fallback_is_written_anew_while_nothing_stands_on_it(opened, root):
         opened(compact=False),
     )
     memory.record([Entry(kind="user", text="words " * 200)] * 3)
-    memory._store.commit([fallback_of(0, k) for k in range(3)])
+    memory.store.commit([fallback_of(0, k) for k in range(3)])
     assert other.view().count("made here") == 3
-    assert memory._store.read(lambda index: index.fallbacks([Place(0, k) for k in range(3)])) == [
+    assert memory.store.read(lambda index: index.fallbacks([Place(0, k) for k in range(3)])) == [
         Place(0, k) for k in range(3)
     ]
-    (anew,) = memory._store.commit(
+    (anew,) = memory.store.commit(
         [Node(level=0, index=2, text="user: what the model wrote, which is longer", by="model")]
     )
     assert anew.index == 2
     for one in (memory, other, opened(compact=False)):
         assert one.view().count("made here") == 2
         assert "what the model wrote, which is longer" in one.view()
-    memory._store.rebuild_index()
+    memory.store.rebuild_index()
     assert "what the model wrote, which is longer" in memory.view()
     assert not memory.check()["disagreements"]
     assert not memory.check()["damage"]
@@ -194,9 +194,9 @@ def test_a_fallback_is_written_anew_while_nothing_stands_on_it(opened, root):
 def test_only_a_model_writes_a_fallback_anew(opened):
     memory = opened(compact=False)
     memory.record([Entry(kind="user", text="words " * 200)])
-    memory._store.commit([fallback_of(0, 0)])
+    memory.store.commit([fallback_of(0, 0)])
     assert (
-        memory._store.commit(
+        memory.store.commit(
             [fallback_of(0, 0, "again"), Node(level=0, index=0, text="local", by="local")]
         )
         == []
@@ -207,19 +207,19 @@ def test_only_a_model_writes_a_fallback_anew(opened):
 def test_a_fallback_something_stands_on_stays(opened):
     memory = opened(compact=False)
     memory.record([Entry(kind="user", text="words " * 200)] * 2)
-    memory._store.commit([fallback_of(0, 0), fallback_of(0, 1)])
-    memory._store.commit([Node(level=1, index=0, text="both", by="model")])
-    assert memory._store.read(lambda index: index.fallbacks([Place(0, 0), Place(0, 1)])) == []
-    assert memory._store.commit([Node(level=0, index=1, text="better", by="model")]) == []
+    memory.store.commit([fallback_of(0, 0), fallback_of(0, 1)])
+    memory.store.commit([Node(level=1, index=0, text="both", by="model")])
+    assert memory.store.read(lambda index: index.fallbacks([Place(0, 0), Place(0, 1)])) == []
+    assert memory.store.commit([Node(level=0, index=1, text="better", by="model")]) == []
     assert memory.zoom(0, 2) == "0+1|made here\n1+1|made here"
 
 
 def test_a_merge_that_waits_is_made_from_the_line_as_it_is_now(opened):
     memory = opened(compact=False)
     memory.record([Entry(kind="user", text="words " * 200)] * 2)
-    memory._store.commit([fallback_of(0, 0, "x" * 300), fallback_of(0, 1, "y" * 300)])
-    memory._store.commit([Node(level=0, index=1, text="user: short", by="model")])
-    (ready,) = memory._store.read(lambda index: index.ready(10))
+    memory.store.commit([fallback_of(0, 0, "x" * 300), fallback_of(0, 1, "y" * 300)])
+    memory.store.commit([Node(level=0, index=1, text="user: short", by="model")])
+    (ready,) = memory.store.read(lambda index: index.ready(10))
     assert (ready.source_bytes, ready.cost) == (300 + 1 + 11, Cost.FREE)
     assert memory.settle(30)
     assert memory.zoom(0, 2).endswith("1+1|user: short")

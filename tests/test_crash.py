@@ -101,7 +101,7 @@ def go_on(life, teller, root, clock=CLOCKS[0]):
     if life == "converses":
         crashes.converses(other)
     with Memory.open(root, crashes.SMALL, compact=False, clock=other.clock) as memory:
-        memory._notes.commit("", [], [])  # whoever next writes brings in what was kept aside
+        memory.notes.commit("", [], [])  # whoever next writes brings in what was kept aside
         crashes.assert_whole(memory, other.said)
         if life == "takes in":
             assert [draft.token for draft in memory.capture_store().news("d", None).drafts] == [
@@ -252,7 +252,7 @@ def test_a_process_that_really_ends_at_any_operation_costs_nothing_that_was_ackn
             Path(f"{root}.said").read_text().splitlines() if Path(f"{root}.said").exists() else []
         )
         with Memory.open(root, crashes.SMALL, compact=False) as memory:
-            found = [message.text for message in memory._store.messages(0, memory._store.total())]
+            found = [message.text for message in memory.store.messages(0, memory.store.total())]
             assert found[: len(said)] == said
             assert len(found) <= len(said) + 3
             assert memory.record([Entry(kind="note", text="last")]) == [len(found)]
@@ -284,7 +284,7 @@ def test_a_line_that_is_cut_twice_is_no_damage(tmp_path):
         (day,) = (memory.root / "main").iterdir()
         with day.open("ab") as file:
             file.write(b'{"i":1,"kind":"us' + files.TORN + b'{"i":1,"ki')
-        assert memory._store.total() == 1
+        assert memory.store.total() == 1
         assert_sound(memory)
 
 

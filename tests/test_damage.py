@@ -108,6 +108,7 @@ def without_index(memory):
 
 def test_a_life_has_every_file_and_nothing_to_report(life, lay):
     assert {room_of(name) for name in life.closed} == {
+        "format",
         "main",
         "tree",
         "capture",
@@ -149,7 +150,7 @@ def test_a_last_record_cut_at_any_byte_costs_itself_alone(life, lay, room, deriv
         assert_undamaged_is_there(life, memory, {last} if cut < len(whole) - 1 else ())
         assert memory.record([Entry(kind="user", text="next")]) == [TOTAL]
         memory.capture_store().begin(life._draft("later", 1))
-        with memory._notes.caught_up():
+        with memory.notes.caught_up():
             pass
         report = memory.check()
         # What a cut took from the log, its leaf says; from notes, the index; a line of the tree is
@@ -259,9 +260,9 @@ def test_damage_to_what_is_derived_loses_nothing_and_is_healed_or_reported(life,
         assert report["damage"] == []
         assert_undamaged_is_there(life, memory)
         if not report["disagreements"] and files is life.closed:
-            with memory._notes.caught_up():
+            with memory.notes.caught_up():
                 assert index_says(memory.root) == says
-            if (memory.root / "search.sqlite").exists() and memory._search.indexed() == TOTAL:
+            if (memory.root / "search.sqlite").exists() and memory.full_text.indexed() == TOTAL:
                 assert terms_in(memory.root) == terms
         use(memory)
         assert_goes_on(memory)
@@ -320,7 +321,7 @@ def test_a_file_that_is_gone_or_garbage_costs_what_it_held_and_no_more(life, lay
                 assert report["damage"] == []
             assert_goes_on(memory)
             assert_undamaged_is_there(life, memory, own)
-            built = memory._store.read(lambda index: index.count("nodes"))
+            built = memory.store.read(lambda index: index.count("nodes"))
             assert built == sum((TOTAL + 1) >> level for level in range(9))
 
 
@@ -520,7 +521,7 @@ def test_an_index_that_says_anything_else_than_the_files_is_found(life, lay, nam
     report = memory.check()
     assert report["damage"] == []
     assert report["disagreements"]
-    memory._store.rebuild_index()
+    memory.store.rebuild_index()
     assert memory.settle(30)
     assert_sound(memory)
 
@@ -528,7 +529,7 @@ def test_an_index_that_says_anything_else_than_the_files_is_found(life, lay, nam
 def test_an_index_that_is_wrong_about_the_size_of_what_is_to_be_summed_up_is_found(opened):
     memory = opened()
     memory.record([Entry(kind="user", text=f"message {k}") for k in range(8)])
-    memory._store.commit([Node(level=0, index=k, text="x", by="free") for k in range(4)])
+    memory.store.commit([Node(level=0, index=k, text="x", by="free") for k in range(4)])
     assert_sound(memory)
     for last, level in ((5, 0), (3, 1)):
         with contextlib.closing(sqlite3.connect(memory.root / "index.sqlite")) as database:
@@ -577,7 +578,7 @@ def test_a_file_of_notes_that_is_gone_is_said_to_be_until_all_is_made_anew(life,
     assert [f"{name}, byte 0: is gone or shorter than it was"] == memory.check()["damage"]
     assert any(name in warning for warning in memory.status()["warnings"])
     assert [
-        note["token"] for note in memory._notes.notes("draft") if note["token"].startswith("open")
+        note["token"] for note in memory.notes.notes("draft") if note["token"].startswith("open")
     ] == ["open0", "open2"]
 
 
@@ -591,7 +592,7 @@ def test_a_file_of_notes_that_is_gone_is_said_to_be_until_all_is_made_anew(life,
 )
 def test_a_full_text_that_says_anything_else_than_the_messages_is_found(life, lay, change):
     memory = lay(life.closed)
-    memory._search.close()
+    memory.full_text.close()
     with contextlib.closing(
         sqlite3.connect(memory.root / "search.sqlite", isolation_level=None)
     ) as database:

@@ -66,7 +66,7 @@ def test_a_foreign_log_opens_zooms_and_goes_on(opened, root, style):
     write(root, **style)
     before = {path: path.read_bytes() for path in root.rglob("*.jsonl")}
     memory = opened(settings=Settings(view_budget_chars=3_000))
-    assert [message.text for message in memory._store.messages(0, 200)] == [
+    assert [message.text for message in memory.store.messages(0, 200)] == [
         foreign_text(k) for k in range(100)
     ]
     assert memory.message(31).session == "s1"
@@ -77,7 +77,7 @@ def test_a_foreign_log_opens_zooms_and_goes_on(opened, root, style):
     assert "foreign line" in memory.view()
     assert memory.settle(30)
     assert {path: path.read_bytes() for path in before} == before
-    assert memory._store.read(lambda index: index.count("nodes")) == 197
+    assert memory.store.read(lambda index: index.count("nodes")) == 197
     assert memory.record([Entry(kind="user", text=f"mine {k}") for k in range(28)]) == list(
         range(100, 128)
     )
@@ -93,8 +93,8 @@ def test_a_tree_that_is_not_complete_is_completed(opened, root):
     write(root, levels=2)
     memory = opened()
     assert memory.settle(30)
-    assert memory._store.read(lambda index: index.count("nodes")) == 197
-    assert memory._store.texts([Place(1, 3)]) == {Place(1, 3): "foreign line 1 3"}
+    assert memory.store.read(lambda index: index.count("nodes")) == 197
+    assert memory.store.texts([Place(1, 3)]) == {Place(1, 3): "foreign line 1 3"}
     assert_sound(memory)
 
 
@@ -102,7 +102,7 @@ def test_messages_without_any_tree_get_one(opened, root):
     write(root, levels=0)
     memory = opened()
     assert memory.settle(30)
-    assert memory._store.read(lambda index: index.count("nodes")) == 197
+    assert memory.store.read(lambda index: index.count("nodes")) == 197
     assert_sound(memory)
 
 
@@ -115,7 +115,7 @@ def test_lines_in_any_order_are_put_in_theirs(opened, root):
     day.write_bytes(b"".join(lines[:40]))
     (root / "main" / "2020-01-01.jsonl").write_bytes(b"".join(lines[40:]))
     memory = opened()
-    assert [message.text for message in memory._store.messages(0, 200)] == [
+    assert [message.text for message in memory.store.messages(0, 200)] == [
         foreign_text(k) for k in range(100)
     ]
     assert memory.settle(30)
@@ -137,7 +137,7 @@ def test_unknown_keys_missing_ones_and_odd_values_are_no_reason_to_lose_a_messag
     ]
     (root / "main" / "2026-04-01.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     memory = opened()
-    found = [message.text for message in memory._store.messages(0, 10)]
+    found = [message.text for message in memory.store.messages(0, 10)]
     assert found[:5] == [
         "plain",
         "keys in another order",
@@ -162,7 +162,7 @@ def test_a_log_that_another_goes_on_writing_is_followed(opened, root):
             b'"session":"s"}\n'
         )
     assert memory.record([Entry(kind="user", text="mine")]) == [11]
-    assert [message.text for message in memory._store.messages(9, 20)] == [
+    assert [message.text for message in memory.store.messages(9, 20)] == [
         foreign_text(9),
         "theirs",
         "mine",
@@ -179,7 +179,7 @@ def test_a_line_another_is_just_writing_is_seen_once_it_is_whole(opened, root):
         file.write(line[:30])
         file.flush()
         memory = opened()
-        assert memory._store.total() == 3
+        assert memory.store.total() == 3
         file.write(line[30:])
     assert memory.record([Entry(kind="user", text="mine")]) == [4]
     assert memory.message(3).text == "theirs"
@@ -192,7 +192,7 @@ def test_a_gap_in_the_numbers_is_kept(opened, root):
     lines = day.read_bytes().splitlines(keepends=True)
     day.write_bytes(b"".join(lines[:4] + lines[7:]))
     memory = opened()
-    assert [message and message.id for message in memory._store.messages(0, 20)] == [
+    assert [message and message.id for message in memory.store.messages(0, 20)] == [
         0,
         1,
         2,
@@ -224,11 +224,11 @@ def test_a_node_that_cannot_be_harms_nothing(opened, root, line):
     write(root, messages=10, levels=0, days=1)
     (root / "tree" / "2026-04-01.jsonl").write_text(line + "\n")
     memory = opened()
-    assert memory._store.total() == 10
+    assert memory.store.total() == 10
     assert memory.record([Entry(kind="user", text="next")]) == [10]
     assert memory.settle(30)
     assert len(memory.view()) <= 16_000
-    assert opened()._store.total() == 11
+    assert opened().store.total() == 11
     assert memory.check()["disagreements"] == []
 
 
@@ -242,7 +242,7 @@ def test_a_message_whose_number_is_far_off_is_damage_and_its_number_is_not_gone_
     memory = opened()
     assert memory.record([Entry(kind="user", text="next")]) == [10]
     assert any("far beyond the log" in line for line in memory.check()["damage"])
-    assert opened()._store.total() == 11
+    assert opened().store.total() == 11
 
 
 def test_a_day_file_in_the_wrong_room_invents_nothing(opened, root):

@@ -127,7 +127,7 @@ class Life(RuleBasedStateMachine):
             entries = []
         memory.record(entries)
         self.expect(entries)
-        with memory._store.locked():
+        with memory.store.locked():
             pass  # an index that could not follow is brought up by whoever has the lock next
 
     @rule(which=WHICH, text=TEXTS, tool=st.booleans(), interrupted=st.booleans())
@@ -202,7 +202,7 @@ class Life(RuleBasedStateMachine):
         self.capture = None
         self.memories[which] = self.open()
         if self.under_way:
-            found = self.memories[which]._store.total() - len(self.said)
+            found = self.memories[which].store.total() - len(self.said)
             assert 0 <= found <= len(self.under_way)
             self.expect(self.under_way[:found])
             self.under_way = []
@@ -289,7 +289,7 @@ class Life(RuleBasedStateMachine):
         for memory in self.memories[:: 1 + self.count % 2]:
             found = [
                 (message.kind, message.text)
-                for message in memory._store.messages(0, memory._store.total())
+                for message in memory.store.messages(0, memory.store.total())
             ]
             assert found == self.said
 
@@ -346,7 +346,7 @@ def test_a_host_may_show_anything_and_what_was_really_said_is_logged_once(
         for turn, shown in enumerate(strange):
             # A list that contradicts the log may be understood only when it is shown once more; but
             # it comes to rest.
-            totals = [capture.list_seen(shown) or memory._store.total() for _ in range(4)]
+            totals = [capture.list_seen(shown) or memory.store.total() for _ in range(4)]
             assert totals[-1] == totals[-2], "shown again and again, it is logged again and again"
             if data.draw(st.booleans()):
                 capture.turn_ended(shown, content if isinstance(content, str) else None)
@@ -358,7 +358,7 @@ def test_a_host_may_show_anything_and_what_was_really_said_is_logged_once(
             ]
             capture.turn_ended(host, f"ask number {turn}")
         capture.shutdown()
-        log = [message.text for message in memory._store.messages(0, memory._store.total())]
+        log = [message.text for message in memory.store.messages(0, memory.store.total())]
         for turn in range(len(strange)):
             assert log.count(f"ask number {turn}") == log.count(f"answer number {turn}") == 1
         assert memory.settle(20)

@@ -51,8 +51,8 @@ def leaves(memory):
 
 
 def lines(memory):
-    rows = memory._store.read(lambda index: index.rows("SELECT level, idx FROM nodes"))
-    return memory._store.texts([Place(*row) for row in rows])
+    rows = memory.store.read(lambda index: index.rows("SELECT level, idx FROM nodes"))
+    return memory.store.texts([Place(*row) for row in rows])
 
 
 def log_bytes(root):
@@ -246,8 +246,8 @@ def test_a_search_finds_what_they_repeat(lived):
             if line.startswith("  ")
         }
         assert not hidden & shown
-    assert not hidden & set(memory._search.newest(["minka"], 100))
-    assert len(memory._search.newest(["minka"], 2)) == 2
+    assert not hidden & set(memory.full_text.newest(["minka"], 100))
+    assert len(memory.full_text.newest(["minka"], 2)) == 2
 
 
 def test_copies_cost_no_call_of_a_model(opened):
@@ -274,7 +274,7 @@ def test_copies_cost_no_call_of_a_model(opened):
     assert len(copies) == 8
     assert len(writer.requests) == 8 + 7  # eight messages, and the lines above them
     assert len(asked) == len(writer.requests)
-    assert memory._store.read(
+    assert memory.store.read(
         lambda index: index.rows("SELECT count(*) FROM nodes WHERE by = ?", (COPY,))
     ) == [(15,)]
     # A tree file that was lost is made anew, and again no word of theirs is asked for.
@@ -289,7 +289,7 @@ def test_copies_cost_no_call_of_a_model(opened):
         )
     again = opened(settings=settings, model=Model("tiny-1", writer), compact=True)
     settle(again)
-    assert again._store.read(
+    assert again.store.read(
         lambda index: index.rows("SELECT count(*) FROM nodes WHERE by = ?", (COPY,))
     ) == [(15,)]
     assert len(writer.requests) == 8 + 7
@@ -340,7 +340,7 @@ def test_brought_back_it_is_as_if_nothing_had_been_done(lived):
     memory.settle(30)
     assert lines(memory) == before
     assert "Minka" in memory.zoom(last - 1)
-    assert {last - 1, last} <= set(memory._search.newest(["minka"], 99))
+    assert {last - 1, last} <= set(memory.full_text.newest(["minka"], 99))
     assert memory.copies.show(first, last) == {"shown": 0, "lines": 0}
     assert_sound(memory)
 
@@ -434,7 +434,7 @@ def test_lines_that_were_being_made_from_the_words_are_not_written(opened):
     memory, other = opened(), opened()
     life, copies, _ = a_life()
     memory.record(life.log)
-    work = memory._growth._work
+    work = memory.builder._work
     jobs = work.take(1_000, 1 << 20, ALL)
     other.copies.hide()
     work.commit(
@@ -456,7 +456,7 @@ def test_another_process_at_work_is_not_in_the_way(root, opened):
     memory = Memory.open(Path(sys.argv[1]), Settings(view_budget_chars=2_000))
     place = f"{sys.argv[2]}+2"
     memory.settle(60)
-    say("copy of" in memory.zoom(place), memory._growth.compactor.owner)
+    say("copy of" in memory.zoom(place), memory.builder.compactor.owner)
     wait_for("on")
     memory.record([Entry(kind="user", text="after", session="s")])
     memory.settle(60)
@@ -502,7 +502,7 @@ def test_cut_at_any_operation_it_is_finished_by_doing_it_again(opened, tmp_path,
     with faults.disk() as disk:
         do(memory)
     memory.settle(30)
-    whole, log = lines(memory), list(memory._store.messages(0, 999))
+    whole, log = lines(memory), list(memory.store.messages(0, 999))
     steps = len(disk.operations)
     assert steps > 5
     for step in range(steps):
@@ -511,7 +511,7 @@ def test_cut_at_any_operation_it_is_finished_by_doing_it_again(opened, tmp_path,
         with faults.disk(at=step, how=how, landing=landing), cut:
             do(memory)
         again = opened(tmp_path / f"cut{step}", settings=SMALL)
-        assert list(again._store.messages(0, 999)) == log, step
+        assert list(again.store.messages(0, 999)) == log, step
         assert again.view()
         again.settle(30)
         do(again)

@@ -30,9 +30,7 @@ def said(count, start=0, **fields):
 
 
 def texts(memory):
-    return [
-        message and message.text for message in memory._store.messages(0, memory._store.total())
-    ]
+    return [message and message.text for message in memory.store.messages(0, memory.store.total())]
 
 
 # -- law 6: the ready table holds exactly the nodes a full scan would find
@@ -112,9 +110,9 @@ def test_the_ready_table_is_the_same_after_a_rebuild_and_after_taking_in_the_lin
     for _ in range(12):
         memory.record(said(pick.randrange(1, 30)))
         for _ in range(pick.randrange(3)):
-            ready = memory._store.read(lambda index: index.ready(1_000))
+            ready = memory.store.read(lambda index: index.ready(1_000))
             chosen = pick.sample(ready, pick.randrange(len(ready) + 1))
-            other._store.commit(
+            other.store.commit(
                 [
                     Node(
                         level=r.place.level,
@@ -126,7 +124,7 @@ def test_the_ready_table_is_the_same_after_a_rebuild_and_after_taking_in_the_lin
                 ]
             )
     assert_sound(memory)
-    live = memory._store.read(ready_of)
+    live = memory.store.read(ready_of)
     for change in (
         "UPDATE files SET known = 0",
         "DELETE FROM ready; DELETE FROM nodes; DELETE FROM messages; UPDATE files SET known = 0",
@@ -134,24 +132,24 @@ def test_the_ready_table_is_the_same_after_a_rebuild_and_after_taking_in_the_lin
         with contextlib.closing(sqlite3.connect(root / "index.sqlite")) as database:
             database.executescript(change)
         fresh = opened()
-        assert fresh._store.read(ready_of) == live
+        assert fresh.store.read(ready_of) == live
         assert_sound(fresh)
-    memory._store.rebuild_index()
-    assert memory._store.read(ready_of) == live
+    memory.store.rebuild_index()
+    assert memory.store.read(ready_of) == live
     assert_sound(memory)
 
 
 def test_children_come_before_parents_and_old_before_new(opened):
     memory = opened()
     memory.record(said(16))
-    memory._store.commit([Node(level=0, index=k, text="x", by="free") for k in range(4, 16)])
-    order = [ready.place for ready in memory._store.read(lambda index: index.ready(100))]
+    memory.store.commit([Node(level=0, index=k, text="x", by="free") for k in range(4, 16)])
+    order = [ready.place for ready in memory.store.read(lambda index: index.ready(100))]
     assert order[:4] == [Place(0, k) for k in range(4)]
     assert order[4:] == [Place(1, k) for k in range(2, 8)]
     assert [
-        r.place for r in memory._store.read(lambda index: index.ready(100, [Cost.FREE]))
+        r.place for r in memory.store.read(lambda index: index.ready(100, [Cost.FREE]))
     ] == order
-    assert not memory._store.read(lambda index: index.ready(100, [Cost.LOCAL, Cost.MODEL]))
+    assert not memory.store.read(lambda index: index.ready(100, [Cost.LOCAL, Cost.MODEL]))
 
 
 # -- healing

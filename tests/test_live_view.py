@@ -35,23 +35,23 @@ def said(count, start=0):
 
 
 def grow(memory, count, batch=64):
-    start = memory._store.total()
+    start = memory.store.total()
     for first in range(start, start + count, batch):
         memory.record(said(min(batch, start + count - first), first))
         assert memory.settle(60)
 
 
 def lines_of(memory):
-    return [line.place for line in memory._view.lines()[0]]
+    return [line.place for line in memory.live_view.lines()[0]]
 
 
 def assert_tiles(memory):
-    lines, total = memory._view.lines()
+    lines, total = memory.live_view.lines()
     at = 0
     for line in tile(lines, total):
         assert line.place.first == at
         at = line.place.end
-    assert at == total == memory._store.total()
+    assert at == total == memory.store.total()
     assert len(memory.view()) <= memory.settings.view_budget_chars
 
 
@@ -67,7 +67,9 @@ def test_a_long_log_is_merged_down_to_the_low_mark_and_saved(opened, root):
     saved = json.loads((root / "view.json").read_bytes())
     assert saved["budget"] == 4_000
     assert_tiles(memory)
-    merged = [weigh(line) for line in memory._view.lines()[0] if list(line.place) in saved["lines"]]
+    merged = [
+        weigh(line) for line in memory.live_view.lines()[0] if list(line.place) in saved["lines"]
+    ]
     assert sum(merged) + FRAME_CHARS <= 4_000
     assert_sound(memory)
 
@@ -76,10 +78,10 @@ def test_between_two_batches_of_merges_the_view_only_grows_at_its_end(opened):
     memory = opened(settings=SMALL)
     grow(memory, 120)
     for _ in range(60):
-        before, generation = memory.view().splitlines()[3:-1], memory._view._generation
+        before, generation = memory.view().splitlines()[3:-1], memory.live_view._generation
         grow(memory, 1)
         after = memory.view().splitlines()[3:-1]
-        if memory._view._generation == generation:
+        if memory.live_view._generation == generation:
             assert after[: len(before)] == before
 
 
@@ -96,7 +98,7 @@ def test_two_processes_show_the_same_view_whoever_merges(opened, root):
     memory = Memory.open(sys.argv[1], Settings(view_budget_chars=4000), compact=False)
     for start in range(0, 600, 100):
         wait_for("go")
-        first = memory._store.total()
+        first = memory.store.total()
         memory.record([Entry(kind="talk", text=f"child {k} " + "word " * (k % 9)) for k in range(first, first + 50)])
         assert memory.settle(60)
         say(memory.view().encode().hex())
@@ -129,9 +131,9 @@ def test_a_larger_budget_opens_the_view_up_and_a_smaller_one_closes_it(opened):
 def test_any_budget_is_kept_whatever_is_built(opened, root, budget):
     memory = opened(settings=Settings(view_budget_chars=budget))
     for _ in range(4):
-        memory.record(said(300, memory._store.total()))
+        memory.record(said(300, memory.store.total()))
         assert len(memory.view()) <= budget
-        memory._compactor.step()
+        memory.compactor.step()
         assert_tiles(memory)
 
 
@@ -229,15 +231,15 @@ def test_merges_that_could_not_be_saved_are_saved_with_the_next_view(opened, roo
 def test_a_view_is_shown_while_another_process_keeps_the_lock(opened, root):
     memory = opened(settings=SMALL)
     memory.record(said(200))
-    while memory._compactor.step():
+    while memory.compactor.step():
         pass
     fresh = opened(settings=SMALL)
-    fresh._view._path.unlink(missing_ok=True)
+    fresh.live_view._path.unlink(missing_ok=True)
     with files.Lock(root / "write.lock").held(1):
         assert len(fresh.view()) <= 4_000
-        assert not fresh._view._path.exists()
+        assert not fresh.live_view._path.exists()
     fresh.view()
-    assert fresh._view._path.exists()
+    assert fresh.live_view._path.exists()
     assert_tiles(fresh)
 
 
@@ -261,7 +263,7 @@ def test_a_tail_of_many_thousands_is_not_brought_in_leaf_by_leaf(opened, root, m
     lagging = opened(settings=SMALL)
     assert_tiles(lagging)
     assert max(held) < 512 + 200
-    assert len(lagging._view.lines()[0]) < 200
+    assert len(lagging.live_view.lines()[0]) < 200
     assert opened(settings=SMALL).view() == lagging.view()
     assert_sound(lagging)
 
@@ -272,8 +274,8 @@ def test_a_new_view_of_a_long_log_asks_only_for_the_lines_it_shows(opened, root)
     (root / "view.json").unlink()
     asked = []
     fresh = opened(settings=SMALL)
-    real = fresh._store.read
-    fresh._store.read = lambda question: asked.append(question) or real(question)
+    real = fresh.store.read
+    fresh.store.read = lambda question: asked.append(question) or real(question)
     fresh.view()
     assert len(asked) < 1_000
 
@@ -297,7 +299,7 @@ def test_a_line_whose_text_is_damaged_is_shown_as_not_summarized(opened, root):
 def test_the_lines_of_a_view_are_a_tiling_by_nodes_of_the_tree(opened):
     memory = opened(settings=SMALL)
     grow(memory, 333)
-    lines, total = memory._view.lines()
+    lines, total = memory.live_view.lines()
     assert [line.place for line in tile(lines, total)] == [
         place for line in tile(lines, total) for place in cover(line.place.first, line.place.end)
     ]
@@ -320,15 +322,15 @@ def test_lines_that_never_merge_cost_no_more_in_a_longer_log(opened, monkeypatch
         )
         assert memory.settle(60)
         asked = []
-        real = memory._store.read
-        memory._store.read = lambda question, real=real, asked=asked: (
+        real = memory.store.read
+        memory.store.read = lambda question, real=real, asked=asked: (
             asked.append(question) or real(question)
         )
-        memory._view.update(wait_s=0.0)
-        memory._store.read = real
+        memory.live_view.update(wait_s=0.0)
+        memory.store.read = real
         costs.append(len(asked))
         assert_tiles(memory)
-        assert len(memory._view.lines()[0]) <= 64 + 50
+        assert len(memory.live_view.lines()[0]) <= 64 + 50
     assert max(costs[10:]) <= max(costs[:10]) * 1.2
     assert "message 999" not in memory.view()
     assert "message 998" in memory.view()
@@ -348,16 +350,16 @@ def test_a_view_of_thousands_of_lines_that_wait_for_a_model_is_shown_with_few_qu
     memory.view()
     asked, locked = [], []
     for name, calls in (("_one", asked), ("_all", asked)):
-        real = getattr(memory._store._index, name)
+        real = getattr(memory.store._index, name)
         setattr(
-            memory._store._index,
+            memory.store._index,
             name,
             lambda *args, real=real, calls=calls: calls.append(args) or real(*args),
         )
-    real = memory._store.locked
-    memory._store.locked = lambda **options: locked.append(1) or real(**options)
+    real = memory.store.locked
+    memory.store.locked = lambda **options: locked.append(1) or real(**options)
     text = memory.view()
-    assert len(memory._view.lines()[0]) >= 1_000
+    assert len(memory.live_view.lines()[0]) >= 1_000
     assert len(text) <= 4_000
     assert len(asked) <= 60
     assert not locked, "nothing can merge, and nobody who writes is held up"
@@ -375,8 +377,8 @@ def test_lines_that_a_model_writes_late_leave_the_view_it_would_have_been(
     memory = opened(settings=Settings(view_budget_chars=8_000, summarizer="model"))
     memory.record([Entry(kind="user", text=f"message {k} " + "long " * 80) for k in range(700)])
     memory.settle(60)
-    while waiting := memory._store.read(lambda index: index.ready(step)):
-        memory._store.commit(
+    while waiting := memory.store.read(lambda index: index.ready(step)):
+        memory.store.commit(
             [
                 Node(
                     level=r.place.level,
@@ -392,9 +394,9 @@ def test_lines_that_a_model_writes_late_leave_the_view_it_would_have_been(
             memory.close()
             memory = opened(settings=memory.settings)
         assert_tiles(memory)
-    shown = [line.place for line in memory._view.lines()[0]]
+    shown = [line.place for line in memory.live_view.lines()[0]]
     (root / "view.json").unlink(missing_ok=True)
-    anew = [line.place for line in opened(settings=memory.settings)._view.lines()[0]]
+    anew = [line.place for line in opened(settings=memory.settings).live_view.lines()[0]]
     assert len(shown) >= len(anew)
     for at in range(
         0, 700, 20

@@ -24,9 +24,7 @@ def said(count, start=0, **fields):
 
 
 def texts(memory):
-    return [
-        message and message.text for message in memory._store.messages(0, memory._store.total())
-    ]
+    return [message and message.text for message in memory.store.messages(0, memory.store.total())]
 
 
 def test_the_public_names_are_there():
@@ -125,7 +123,7 @@ def test_closing_twice_and_leaving_the_block_are_the_same(root):
         memory.record(said(1))
         memory.close()
     memory.close()
-    assert not memory._compactor._thread.is_alive()
+    assert not memory.compactor._thread.is_alive()
 
 
 def test_an_open_that_fails_leaves_no_thread_and_no_connection_behind(root, recwarn):
@@ -204,9 +202,9 @@ def test_showing_the_view_does_not_wait_for_who_holds_the_lock(opened):
     memory = opened(settings=Settings(view_budget_chars=3_000))
     memory.record(said(300))
     other = opened(settings=Settings(view_budget_chars=3_000))
-    while memory._compactor.step():
+    while memory.compactor.step():
         pass
-    with other._store.locked():
+    with other.store.locked():
         follower = threading.Thread(target=memory._follow)
         follower.start()
         began = time.monotonic()
@@ -276,8 +274,8 @@ def test_what_an_append_costs_does_not_grow_with_the_log(opened, monkeypatch):
         memory.record(said(size))
         memory.record(said(1))
         steps = []
-        memory._store._index._writer._connection.set_trace_callback(steps.append)
-        memory._store._index._reader._connection.set_trace_callback(steps.append)
+        memory.store._index._writer._connection.set_trace_callback(steps.append)
+        memory.store._index._reader._connection.set_trace_callback(steps.append)
         memory.record(said(8))
         counts.append(len(steps))
     assert counts[0] == counts[1] < 60

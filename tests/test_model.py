@@ -98,7 +98,7 @@ def settle(memory):
 def builders(memory, total):
     """Who built each line, by address."""
     names = ("free", "local", "model", "fallback")
-    rows = memory._store.read(lambda index: index.rows("SELECT level, idx, by FROM nodes"))
+    rows = memory.store.read(lambda index: index.rows("SELECT level, idx, by FROM nodes"))
     assert len(rows) == sum(total >> level for level in range(total.bit_length()))
     return {Place(level, index).address: names[by] for level, index, by in rows}
 
@@ -427,7 +427,7 @@ def test_calls_that_are_out_when_it_goes_down_are_waited_for_and_kept(opened):
     memory.record(said(4))
     threading.Timer(0.5, gate.set).start()
     memory.settle(30)
-    assert memory._store.read(lambda index: index.count("nodes")) >= 3
+    assert memory.store.read(lambda index: index.count("nodes")) >= 3
 
 
 def test_a_process_without_the_model_leaves_the_work_to_one_that_has_it(opened, wrote):
@@ -446,7 +446,7 @@ def test_lines_that_the_disk_refuses_are_bought_once(wrote, monkeypatch):
     monkeypatch.setattr(scheduler, "RETRY_S", (0.02,))
     writer = Writer()
     memory = wrote(writer)
-    real, full = memory._store.commit, threading.Event()
+    real, full = memory.store.commit, threading.Event()
     full.set()
 
     def commit(nodes, **options):
@@ -454,10 +454,10 @@ def test_lines_that_the_disk_refuses_are_bought_once(wrote, monkeypatch):
             raise StoreError("cannot write: the disk is full", path=memory.root)
         return real(nodes, **options)
 
-    monkeypatch.setattr(memory._store, "commit", commit)
+    monkeypatch.setattr(memory.store, "commit", commit)
     memory.record(said(16))
     end = time.monotonic() + 20
-    while memory._compactor.failures < 10:
+    while memory.compactor.failures < 10:
         assert time.monotonic() < end
         time.sleep(0.01)
     assert len(writer.requests) <= 4

@@ -58,7 +58,7 @@ def until(condition, timeout_s=30):
 
 
 def all_built(memory, total):
-    return memory._store.read(lambda index: index.count("nodes")) == sum(
+    return memory.store.read(lambda index: index.count("nodes")) == sum(
         total >> level for level in range(total.bit_length())
     )
 
@@ -97,7 +97,7 @@ def test_an_owner_that_is_killed_in_the_middle_of_its_calls_is_followed_within_s
     assert sum(times.values()) <= 40 + 38 + 2 * JOBS
     assert min(when for pid, _, _, when in found if pid == heir.process.pid) - died < 4
     assert_sound(memory)
-    assert memory._store.read(lambda index: index.rows("SELECT DISTINCT by FROM nodes")) == [
+    assert memory.store.read(lambda index: index.rows("SELECT DISTINCT by FROM nodes")) == [
         (BUILDERS.index("model"),)
     ]
 
@@ -176,7 +176,7 @@ time.sleep(0.3)
             start(code, root, book, 0.05, number * 4).rest(30)
     memory = opened(settings=Settings(summarizer="model"))
     times = Counter(name for _, word, name, _ in calls(book) if word == "asked")
-    built = memory._store.read(lambda index: index.count("nodes"))
+    built = memory.store.read(lambda index: index.count("nodes"))
     assert built >= 12
     assert sum(times.values()) <= built + 4 * JOBS
     assert_sound(memory)

@@ -130,13 +130,13 @@ def test_a_message_that_says_something_else_now_is_not_found_by_what_is_gone(ope
         [Entry(kind="user", text=text) for text in ("the key is heron-42", "a heron", "the boat")]
     )
     assert memory.settle(60)
-    memory._search.replace(0, "the key is heron-42", "the key is gone", memory.message(0).date)
+    memory.full_text.replace(0, "the key is heron-42", "the key is gone", memory.message(0).date)
     assert [hit.id for hit in memory.search("heron")] == [1]
     assert [hit.id for hit in memory.search("heron-42")] == [1]
     assert memory.search("42") == []
     assert [hit.id for hit in memory.search("key gone")] == [0]
-    assert set(memory._search.look_up(["@2026-05-01"]).postings["@2026-05-01"].ids) == {0, 1, 2}
-    memory._search.replace(99, "nobody", "knows this")
+    assert set(memory.full_text.look_up(["@2026-05-01"]).postings["@2026-05-01"].ids) == {0, 1, 2}
+    memory.full_text.replace(99, "nobody", "knows this")
     assert memory.search("knows") == []
 
 

@@ -59,7 +59,7 @@ def assert_all_there(memory, said):
     """
     log = [
         message.text.split(" words")[0]
-        for message in memory._store.messages(0, memory._store.total())
+        for message in memory.store.messages(0, memory.store.total())
     ]
     assert len(log) == len(set(log))
     for name, turns in said.items():
@@ -87,7 +87,7 @@ def test_four_processes_append_while_one_compacts(opened, root):
         said = {name: acknowledged(child.rest(100)) for name, child in writers.items()}
     memory = opened(settings=SMALL)
     assert all(len(turns) == 60 for turns in said.values())
-    assert memory._store.total() == sum(
+    assert memory.store.total() == sum(
         len(ids) for turns in said.values() for ids in turns.values()
     )
     assert_all_there(memory, said)
@@ -138,7 +138,7 @@ def test_a_process_killed_in_the_middle_costs_nothing_that_was_acknowledged(open
         said["victim"] = acknowledged(hear_all(victim))
     memory = opened(settings=SMALL)
     assert_all_there(memory, said)
-    extra = memory._store.total() - sum(
+    extra = memory.store.total() - sum(
         len(ids) for turns in said.values() for ids in turns.values()
     )
     assert 0 <= extra <= 5  # the one batch that was not acknowledged
@@ -312,11 +312,11 @@ def test_threads_of_several_memories_talk_and_compact(opened, root):
     assert failures == []
     assert all(memory.settle(60) for memory in memories)
     assert_all_there(memories[0], said)
-    assert memories[0]._store.total() == sum(
+    assert memories[0].store.total() == sum(
         len(ids) for turns in said.values() for ids in turns.values()
     )
     assert len({memory.view() for memory in memories}) == 1
-    assert sum(memory._compactor.owner for memory in memories) == 1
+    assert sum(memory.compactor.owner for memory in memories) == 1
     assert_sound(memories[1])
 
 
@@ -338,7 +338,7 @@ def test_a_lock_held_by_a_process_that_hangs_is_said_in_time_and_costs_nothing(o
         stuck = start(
             (
                 "memory = Memory.open(sys.argv[1], compact=False)\nwith "
-                "memory._store.locked():\n    say('held')\n    time.sleep(100)"
+                "memory.store.locked():\n    say('held')\n    time.sleep(100)"
             ),
             root,
         )
@@ -385,7 +385,7 @@ def test_what_was_kept_aside_is_logged_when_its_process_leaves(opened, root, mon
     memory, other = opened(), opened()
     monkeypatch.setattr("optchat.log.session_notes.LOCK_WAIT_S", 0.05)
     capture = Capture(memory.capture_store(), session="s1")
-    with other._store.locked():
+    with other.store.locked():
         capture.turn_started("ask 1")
         capture.turn_ended(turn_of("ask 1", "answer 1"))
     memory.close()
@@ -407,7 +407,7 @@ def test_lock_files_of_dead_processes_mean_nothing(opened, root):
     began = time.monotonic()
     memory.record([Entry(kind="user", text="next 0 0")], timeout_s=2)
     assert memory.settle(60)
-    assert memory._compactor.owner
+    assert memory.compactor.owner
     assert time.monotonic() - began < 30
     assert_all_there(memory, {"v": said})
 
@@ -477,7 +477,7 @@ def test_a_directory_that_becomes_read_only_is_named_and_goes_on_when_it_is_not(
         path.chmod(0o700 if path.is_dir() else 0o600)
     memory.record([Entry(kind="user", text="x")])
     capture.turn_ended(TURN)
-    say(*[message.text for message in memory._store.messages(5, 99)])
+    say(*[message.text for message in memory.store.messages(5, 99)])
     report = memory.check()
     say(report["damage"], report["disagreements"])
     """.replace("TURN", repr(turn_of("ask", "answer")))
@@ -553,7 +553,7 @@ def test_many_processes_open_at_once_what_has_no_index_yet(opened, root, filled)
     code = """
     wait_for("go")
     memory = Memory.open(sys.argv[1], compact=False)
-    before = memory._store.read(lambda index: index.generation())
+    before = memory.store.read(lambda index: index.generation())
     say(*memory.record([Entry(kind="user", text=f"{os.getpid()} 0 0")]), before)
     """
     with children() as start:
@@ -566,7 +566,7 @@ def test_many_processes_open_at_once_what_has_no_index_yet(opened, root, filled)
     first = 2_000 if filled else 0
     assert ids == list(range(first, first + 6))
     memory = opened()
-    assert memory._store.total() == first + 6
+    assert memory.store.total() == first + 6
     assert_sound(memory)
 
 
@@ -581,9 +581,9 @@ def test_an_index_made_by_another_is_not_made_once_more(opened, monkeypatch):
         late = opened()
     first = opened()
     first.record([Entry(kind="user", text="y")])
-    made = first._store.read(lambda index: index.generation())
+    made = first.store.read(lambda index: index.generation())
     late.record([Entry(kind="user", text="z")])
-    assert {memory._store.read(lambda index: index.generation()) for memory in (first, late)} == {
+    assert {memory.store.read(lambda index: index.generation()) for memory in (first, late)} == {
         made
     }
 
@@ -599,7 +599,7 @@ def test_check_finds_nothing_wrong_while_others_write_and_build(opened, root):
         for _ in range(15):
             assert_sound(memory)
             time.sleep(0.02)
-        assert memory._store.total() > 0
+        assert memory.store.total() > 0
 
 
 # -- forks
@@ -646,7 +646,7 @@ stop.set()
 for thread in threads:
     thread.join()
 assert memory.settle(60)
-say(memory._store.total(), len(memory.view()))
+say(memory.store.total(), len(memory.view()))
 memory.close()
 """
 
@@ -655,7 +655,7 @@ def test_a_forked_child_goes_on_with_the_memory_it_inherited(opened, root):
     with children() as start:
         total, _ = map(int, start(FORKING, root).rest(100)[0].split())
     memory = opened(settings=SMALL)
-    log = [message.text for message in memory._store.messages(0, memory._store.total())]
+    log = [message.text for message in memory.store.messages(0, memory.store.total())]
     assert len(log) == len(set(log)) == total
     assert [text for text in log if text.startswith("c")] == [
         f"c{n} {turn} {k}" for n in range(12) for turn in range(5) for k in range(3)
@@ -671,7 +671,7 @@ def test_a_child_that_lives_on_keeps_no_lock_of_its_dead_parent(opened, root):
     code = """
     memory = Memory.open(sys.argv[1])
     memory.record([Entry(kind="user", text="x")])
-    while not memory._compactor.owner:
+    while not memory.compactor.owner:
         time.sleep(0.01)
     child = os.fork()
     if child == 0:
@@ -687,9 +687,9 @@ def test_a_child_that_lives_on_keeps_no_lock_of_its_dead_parent(opened, root):
             parent.kill()
             memory = opened(compact=True)
             end = time.monotonic() + 5
-            while not memory._compactor.owner and time.monotonic() < end:
+            while not memory.compactor.owner and time.monotonic() < end:
                 time.sleep(0.02)
-            assert memory._compactor.owner
+            assert memory.compactor.owner
             assert memory.record([Entry(kind="user", text="y")], timeout_s=1) == [1]
         finally:
             os.kill(forked, signal.SIGKILL)
@@ -752,6 +752,6 @@ def test_an_interpreter_that_ends_at_once_has_everything_on_disk_and_no_complain
             assert one.rest(30) == ["said"]
             assert one.errors() == ""
     with Memory.open(root, compact=False) as memory:
-        assert [message.text.split(" and")[0] for message in memory._store.messages(0, 9)] == [
+        assert [message.text.split(" and")[0] for message in memory.store.messages(0, 9)] == [
             f"turn {turn}" for turn in range(6)
         ]

@@ -325,7 +325,7 @@ def test_messages_not_searchable_yet_and_a_broken_index_leave_the_plain_view(
     def broken(_terms):
         raise StoreError("the disk is on fire", path=root)
 
-    monkeypatch.setattr(memory._search, "look_up", broken)
+    monkeypatch.setattr(memory.full_text, "look_up", broken)
     assert memory.recall("Ottoline") == memory.view()
 
 

@@ -255,7 +255,7 @@ def test_the_words_are_in_no_file_afterwards_and_the_memory_is_sound_before_and_
     is_gone(memory, root, id_)
     assert_sound(memory)
     assert REDACTED in memory.zoom(f"{id_}+2")
-    assert memory.message(memory._store.total() - 1).text.startswith(f"message {id_} was redacted")
+    assert memory.message(memory.store.total() - 1).text.startswith(f"message {id_} was redacted")
     assert [memory.message(k).text for k in range(id_)] == [
         memory.message(k).text for k in range(id_)
     ]
@@ -293,7 +293,7 @@ def test_an_index_made_anew_from_the_files_says_the_same(lived, opened, root):
             "damage": "room, name, offset",
         }
         return [
-            one._store.read(lambda index, t=t: index.rows(f"SELECT {columns[t]} FROM {t}"))
+            one.store.read(lambda index, t=t: index.rows(f"SELECT {columns[t]} FROM {t}"))
             for t in tables
         ]
 
@@ -313,11 +313,11 @@ def test_a_second_redaction_does_nothing_and_says_so(lived, root):
     memory.redact(id_)
     memory.settle(30)
     total, files = (
-        memory._store.total(),
+        memory.store.total(),
         {path: path.read_bytes() for path in root.rglob("*.jsonl")},
     )
     assert memory.redact(id_)["already"]
-    assert memory._store.total() == total
+    assert memory.store.total() == total
     assert {path: path.read_bytes() for path in root.rglob("*.jsonl")} == files
     assert_sound(memory)
 
@@ -433,7 +433,7 @@ def test_lines_that_were_being_made_from_the_words_are_not_written(opened, root)
     memory.record(
         [Entry(kind="user", text=text, session="s") for text in ("one", SECRET, "three", "four")]
     )
-    work = memory._growth._work
+    work = memory.builder._work
     from optchat.base.cost import ALL
     from optchat.base.record import Node
 
@@ -460,7 +460,7 @@ def test_another_process_at_work_is_not_in_the_way(root):
     memory.record([Entry(kind="user", text=sys.argv[2], session="s")])
     memory.record([Entry(kind="user", text=f"message {k} about the harbour", session="s") for k in range(50)])
     memory.settle(60)
-    say("zzqqxxyy" in memory.zoom("50+2"), memory._growth.compactor.owner)
+    say("zzqqxxyy" in memory.zoom("50+2"), memory.builder.compactor.owner)
     wait_for("on")
     memory.record([Entry(kind="user", text="after", session="s")])
     memory.settle(60)
@@ -521,7 +521,7 @@ def test_cut_at_any_operation_it_is_finished_by_doing_it_again(opened, tmp_path,
         assert (
             sum(
                 message.text.endswith("gone from this memory")
-                for message in again._store.messages(0, 99)
+                for message in again.store.messages(0, 99)
             )
             == 1
         )
@@ -572,7 +572,7 @@ def test_the_host_shows_the_words_again_with_every_list_and_they_are_not_logged_
         say(number)
         capture = capture if number != 4 else Capture(memory.capture_store(), session="s")
         capture.initialized()
-    said = [message.text for message in memory._store.messages(0, 99) if message.kind != "note"]
+    said = [message.text for message in memory.store.messages(0, 99) if message.kind != "note"]
     expected = [message["content"] for message in listed]
     expected[which] = REDACTED
     assert said == expected
@@ -607,7 +607,7 @@ def test_words_that_the_host_has_joined_to_others_are_not_logged_again(opened, r
     ]
     capture.turn_ended(listed, "and now")
     turn(capture, listed, "next", "well")
-    said = [message.text for message in memory._store.messages(0, 99) if message.kind != "note"]
+    said = [message.text for message in memory.store.messages(0, 99) if message.kind != "note"]
     assert PART not in bytes_of(root)
     assert said == [
         "hello",
@@ -640,7 +640,7 @@ def test_a_question_and_its_answer_that_were_both_redacted_are_not_logged_again(
         capture = Capture(memory.capture_store(), session="s")
         capture.initialized()
     turn(capture, listed, "next", "well")
-    said = [message.text for message in memory._store.messages(0, 99) if message.kind != "note"]
+    said = [message.text for message in memory.store.messages(0, 99) if message.kind != "note"]
     assert said == [*[REDACTED] * 4, "next", "well"]
     assert PART not in bytes_of(root)
 
@@ -660,7 +660,7 @@ def test_a_redacted_question_that_the_host_joins_to_the_next_one_is_not_logged_a
     listed[-1] = {"role": "user", "content": f"{SECRET}\n\nand now"}
     listed.append({"role": "assistant", "content": "yes"})
     capture.turn_ended(listed, "and now")
-    said = [message.text for message in memory._store.messages(0, 99) if message.kind != "note"]
+    said = [message.text for message in memory.store.messages(0, 99) if message.kind != "note"]
     assert said == ["hello", REDACTED, REDACTED, "and now", "yes"]
     assert PART not in bytes_of(root)
 
@@ -681,7 +681,7 @@ def test_a_redacted_part_of_a_joined_message_is_known_beside_a_redacted_answer(o
     memory.redact(0)
     memory.redact(2)
     turn(capture, listed, "next", "well")
-    said = [message.text for message in memory._store.messages(0, 99) if message.kind != "note"]
+    said = [message.text for message in memory.store.messages(0, 99) if message.kind != "note"]
     assert said == [REDACTED, "the second question", REDACTED, "next", "well"]
     assert PART not in bytes_of(root)
 
@@ -784,7 +784,7 @@ def test_what_a_living_process_has_kept_aside_does_not_bring_the_words_back(open
         {"kind": "user", "text": text, "session": "s", "turn": token}
         for text, token in ((SECRET, "t1"), ("kept", "t2"), (SECRET, "t3"))
     ]
-    other._notes.append_pending(
+    other.notes.append_pending(
         {
             "type": "batch",
             "session": "s",
@@ -794,8 +794,8 @@ def test_what_a_living_process_has_kept_aside_does_not_bring_the_words_back(open
     )
     memory.record([Entry(kind="user", text=SECRET, session="s", turn="t1")])
     memory.redact(0)
-    other._notes.commit("x", [], [])
-    said = [message.text for message in memory._store.messages(0, 99) if message.kind != "note"]
+    other.notes.commit("x", [], [])
+    said = [message.text for message in memory.store.messages(0, 99) if message.kind != "note"]
     assert said == [REDACTED, "kept", SECRET]  # the third was said in a turn of its own
     memory.redact(next(k for k in range(9) if memory.message(k).text == SECRET))
     assert PART not in bytes_of(root)
@@ -806,7 +806,7 @@ def test_what_a_turn_began_with_is_gone_also_where_the_log_has_other_words(opene
     """A host may mask in its list what it announced in the clear."""
     memory, other = opened(), opened()
     for one, token in ((memory, "t1"), (other, "t2")):
-        one._notes.append_pending(
+        one.notes.append_pending(
             {
                 "type": "draft",
                 "session": "s",
@@ -824,7 +824,7 @@ def test_what_a_turn_began_with_is_gone_also_where_the_log_has_other_words(opene
             Entry(kind="user", text="the key is ***", session="s"),
         ]
     )
-    memory._notes.commit(
+    memory.notes.commit(
         "s", [], [{"type": "bind", "session": "s", "id": 1, "uid": "", "turn": "t2"}]
     )
     memory.redact(0)
@@ -836,7 +836,7 @@ def test_what_a_turn_began_with_is_gone_also_where_the_log_has_other_words(opene
 def test_an_open_turn_with_the_same_words_is_not_touched(opened):
     memory = opened()
     memory.record([Entry(kind="user", text=SECRET, session="s", turn="t1")])
-    memory._notes.append_pending(
+    memory.notes.append_pending(
         {
             "type": "draft",
             "session": "s",
@@ -849,4 +849,4 @@ def test_an_open_turn_with_the_same_words_is_not_touched(opened):
         }
     )
     memory.redact(0)
-    assert [note["text"] for note in memory._notes.notes("draft")] == [SECRET]
+    assert [note["text"] for note in memory.notes.notes("draft")] == [SECRET]

@@ -168,7 +168,7 @@ def test_with_compaction_off_only_free_lines_are_asked_for(opened):
         ]
     )
     assert memory.settle(30)
-    assert memory._store.read(lambda index: index.count("nodes")) == 7 + 3 + 1
+    assert memory.store.read(lambda index: index.count("nodes")) == 7 + 3 + 1
     assert "not summarized yet" in memory.view()
     assert_sound(memory)
 
@@ -351,8 +351,8 @@ def test_the_work_can_be_done_by_who_waits_for_it(lock):
 def test_the_tree_grows_by_itself(opened):
     memory = opened(compact=True)
     memory.record([Entry(kind="user", text=f"message {k}") for k in range(64)])
-    until(lambda: memory._store.read(lambda index: index.count("nodes")) == 127)
-    until(lambda: memory._search.indexed() == 64)
+    until(lambda: memory.store.read(lambda index: index.count("nodes")) == 127)
+    until(lambda: memory.full_text.indexed() == 64)
     assert_sound(memory)
 
 
@@ -380,7 +380,7 @@ def test_a_message_that_is_lost_gets_a_leaf_that_says_so(opened, root):
     memory = opened()
     assert memory.settle(30)
     assert "message 2 is lost" in memory.zoom("2+2")
-    assert memory._store.read(lambda index: index.count("nodes")) == 7
+    assert memory.store.read(lambda index: index.count("nodes")) == 7
 
 
 def test_a_message_that_was_lost_and_is_found_is_no_free_line_of_any_length(opened, root):
@@ -402,7 +402,7 @@ def test_a_message_that_was_lost_and_is_found_is_no_free_line_of_any_length(open
     assert memory.message(1).text == "long " * 2_000
     assert memory.settle(30)
     assert "lost" not in memory.view()
-    assert len(memory._store.texts([Place(0, 1)])[Place(0, 1)].encode()) <= 512
+    assert len(memory.store.texts([Place(0, 1)])[Place(0, 1)].encode()) <= 512
 
 
 @pytest.mark.parametrize("compact", [False, True])
@@ -434,7 +434,7 @@ def test_the_work_is_taken_over_within_seconds_when_its_owner_is_killed(opened, 
         owner = start(
             """
             memory = Memory.open(sys.argv[1])
-            while not memory._compactor.owner:
+            while not memory.compactor.owner:
                 time.sleep(0.01)
             say("owner")
             time.sleep(60)
@@ -444,11 +444,11 @@ def test_the_work_is_taken_over_within_seconds_when_its_owner_is_killed(opened, 
         owner.hear()
         memory = opened(compact=True)
         time.sleep(0.1)
-        assert not memory._compactor.owner
+        assert not memory.compactor.owner
         owner.kill()
         memory.record([Entry(kind="user", text=f"message {k}") for k in range(8)])
-        until(lambda: memory._store.read(lambda index: index.count("nodes")) == 15, timeout_s=5)
-    assert memory._compactor.owner
+        until(lambda: memory.store.read(lambda index: index.count("nodes")) == 15, timeout_s=5)
+    assert memory.compactor.owner
 
 
 def test_a_search_that_cannot_be_used_leaves_tree_view_and_status_alone(opened, root):
@@ -457,7 +457,7 @@ def test_a_search_that_cannot_be_used_leaves_tree_view_and_status_alone(opened, 
     memory.record([Entry(kind="user", text=f"message {k}") for k in range(8)])
     with pytest.raises(OptchatError, match=r"search\.sqlite"):
         memory.settle(20)
-    assert memory._store.read(lambda index: index.count("nodes")) == 15
+    assert memory.store.read(lambda index: index.count("nodes")) == 15
     assert "message 7" in memory.view()
     status = memory.status()
     assert status["full_text_behind"] == 8
@@ -473,7 +473,7 @@ def test_a_row_that_asks_for_a_built_line_does_not_keep_it_busy_for_ever(opened)
     memory = opened()
     memory.record([Entry(kind="user", text="x")])
     assert memory.settle(20)
-    index = memory._store._index
+    index = memory.store._index
     with index.transaction():
         index._writer.execute("INSERT INTO ready VALUES (0, 0, 7, 0, 0)")
     assert memory.settle(5)
@@ -483,17 +483,17 @@ def test_a_row_that_asks_for_a_built_line_does_not_keep_it_busy_for_ever(opened)
 def test_a_change_of_the_index_file_is_seen_as_new_work(opened):
     memory = opened()
     memory.record([Entry(kind="user", text="x")])
-    work = memory._compactor._work
+    work = memory.compactor._work
     before = work.version()
     (memory.root / "index.sqlite").unlink()
-    memory._store.total()
+    memory.store.total()
     assert work.version()[0] != before[0]  # the count of changes begins anew and may be the same
 
 
 def test_full_text_is_made_by_one_at_a_time_also_if_locks_do_not_work(root, opened):
     memory, other = opened(), opened()
     memory.record([Entry(kind="user", text=f"word{k}") for k in range(6)])
-    one, two = memory._search, other._search
+    one, two = memory.full_text, other.full_text
     assert isinstance(one, Search)
     one.add(0, ["word0", "word1"])
     two.add(2, ["word2"])

@@ -434,7 +434,7 @@ def test_a_whole_life_with_local_lines_reaches_out_to_nobody(opened, root, monke
 def test_two_memories_in_one_process_share_neither_files_nor_threads(tmp_path, opened):
     homes = [tmp_path / name for name in ("one", "two")]
     memories = [opened(home, settings=SMALL, compact=True) for home in homes]
-    threads = [memory._compactor._thread for memory in memories]
+    threads = [memory.compactor._thread for memory in memories]
     assert threads[0] is not threads[1]
     for turn in range(40):
         for name, memory in zip(("pink", "blue"), memories, strict=True):

@@ -53,7 +53,7 @@ def log(store, *entries, session="s1", **more):
 
 
 def test_a_turn_that_begins_is_on_disk_while_another_process_holds_the_lock(memory, disk, root):
-    with memory._store.locked():
+    with memory.store.locked():
         disk.begin(draft("t1"))
 
     assert len(pending(root)) == 1
@@ -102,7 +102,7 @@ def test_a_turn_settled_without_a_message_stays_settled_when_the_index_is_made_a
     log(disk, settled=["t1"])
     assert open_turns(disk) == []
 
-    memory._store.rebuild_index()
+    memory.store.rebuild_index()
 
     assert open_turns(disk) == []
     assert open_turns(memory.capture_store()) == []
@@ -222,7 +222,7 @@ def test_a_batch_is_kept_aside_while_the_lock_is_stuck_and_logged_once_it_is_fre
     other = opened()
     mark = disk.news("s1", None).mark
     monkeypatch.setattr("optchat.log.session_notes.LOCK_WAIT_S", 0.05)
-    with other._store.locked():
+    with other.store.locked():
         assert disk.commit("s1", Batch([Entry(kind="user", text="kept aside", session="s1")]), mark)
     assert any("lock" in warning for warning in memory.warnings)
     assert list(memory.session_entries("s1")) == []
@@ -247,7 +247,7 @@ def test_a_batch_kept_aside_is_not_logged_again_when_its_list_has_brought_it(
     mark = disk.news("s1", None).mark
     monkeypatch.setattr("optchat.log.session_notes.LOCK_WAIT_S", 0.05)
     entry = Entry(kind="user", text="kept aside", session="s1")
-    with other._store.locked():
+    with other.store.locked():
         disk.commit("s1", Batch([entry]), mark)
 
     disk.commit(
@@ -281,7 +281,7 @@ def test_a_batch_of_a_dead_process_is_logged_by_the_next_except_for_what_has_com
         )
     ) as process:
         assert process.hear() == "ready"
-        with memory._store.locked():
+        with memory.store.locked():
             process.tell("go")
             assert process.hear() == "done"
         process.process.wait(10)

@@ -31,7 +31,7 @@ def said(count, start=0, **fields):
 
 def texts(memory):
     """Every message's text in the order of ids; None where one is lost."""
-    memory = getattr(memory, "_store", memory)
+    memory = getattr(memory, "store", memory)
     return [message and message.text for message in memory.messages(0, memory.total())]
 
 
@@ -135,7 +135,7 @@ def test_every_text_of_unicode_comes_back_as_it_was_but_for_lone_surrogates(
 def test_half_a_character_anywhere_in_an_entry_is_no_reason_to_fail(opened):
     memory = opened()
     half = "\ud83d"
-    generation = memory._store.read(lambda index: index.generation())
+    generation = memory.store.read(lambda index: index.generation())
     fields = dict.fromkeys(
         ("kind", "text", "date", "session", "uid", "turn", "call", "tool", "author", "platform"),
         half,
@@ -145,7 +145,7 @@ def test_half_a_character_anywhere_in_an_entry_is_no_reason_to_fail(opened):
     assert texts(memory) == ["\ufffd", "message 0"]
     assert [m.id for m in memory.session_entries(half)] == [0]
     assert (
-        memory._store.read(lambda index: index.generation()) == generation
+        memory.store.read(lambda index: index.generation()) == generation
     )  # it did not have to be made anew
     assert memory.settle(20)
     report = memory.check()
@@ -203,11 +203,11 @@ def test_nothing_is_shown_before_it_is_synced(opened, monkeypatch):
             return getattr(os, name)
 
         def fsync(self, file):
-            seen.append((memory._store.total(), memory.view()))
+            seen.append((memory.store.total(), memory.view()))
             real(file)
 
     monkeypatch.setattr(files, "os", Watch())
-    before = memory._store.total(), memory.view()
+    before = memory.store.total(), memory.view()
     memory.record(said(1, 1))
     assert seen == [before]
 
@@ -478,7 +478,7 @@ def test_a_node_line_that_is_damaged_is_built_again(opened, root):
     memory = opened()
     assert "MESSAGE" not in memory.view() + "".join(memory.zoom(f"{k}+2") for k in (0, 2, 4, 6))
     assert memory.settle(20)
-    assert memory._store.read(lambda index: index.count("nodes")) == 15
+    assert memory.store.read(lambda index: index.count("nodes")) == 15
     assert memory.check()["disagreements"] == []
 
 
@@ -489,7 +489,7 @@ def test_a_clock_that_steps_back_changes_nothing_about_order(memory, clock):
     memory.record(said(2))
     for step in (-1, -3, 5, -30, 400):
         clock.forward(days=step)
-        start = memory._store.total()
+        start = memory.store.total()
         memory.record(said(2, start))
     assert texts(memory) == words(12)
 
@@ -546,7 +546,7 @@ def test_batches_within_one_lock_get_their_own_numbers_though_the_index_cannot_f
     memory.record(said(1))
     with monkeypatch.context() as patch:
         patch.setattr(Index, "add_messages", failing_index)
-        with memory._store.locked():
+        with memory.store.locked():
             assert [memory.record(said(2, 1)), memory.record(said(1, 3))] == [[1, 2], [3]]
     assert texts(memory) == words(1)  # what the index knows
     assert memory.record(said(1, 4)) == [4]
@@ -557,7 +557,7 @@ def test_batches_within_one_lock_get_their_own_numbers_though_the_index_cannot_f
 def test_a_batch_that_failed_within_one_lock_is_not_doubled_by_its_second_attempt(opened):
     memory = opened()
     memory.record(said(1))
-    with memory._store.locked():
+    with memory.store.locked():
         with faults.disk(at=2, for_ever=True), pytest.raises(StoreError):
             memory.record(said(3, 1))
         assert memory.record(said(3, 1)) == [1, 2, 3]
@@ -600,9 +600,9 @@ def test_a_memory_opens_though_the_lock_is_stuck_and_works_once_it_is_free(
 def test_a_reader_inside_a_writers_block_heals_the_index_without_waiting_for_itself(opened):
     memory = opened()
     memory.record(said(3))
-    with memory._store.locked():
+    with memory.store.locked():
         (memory.root / "index.sqlite").unlink()
-        assert memory._store.total() == 3
+        assert memory.store.total() == 3
 
 
 # -- the index fails
@@ -635,7 +635,7 @@ def test_an_index_that_cannot_be_written_costs_no_message_and_leaves_no_transact
                 else self.real.executemany(sql, *values)
             )
 
-    index = memory._store._index
+    index = memory.store._index
     with monkeypatch.context() as patch:
         patch.setattr(index, "_writer", Full(index._writer))
         assert memory.record(said(1)) == [0]
@@ -682,21 +682,21 @@ def test_a_node_is_written_once_and_the_first_counts(opened, root):
     memory, other = opened(), opened()
     memory.record(said(2))
     node = Node(level=0, index=0, text="first", by="local")
-    assert len(memory._store.commit([node, Node(level=0, index=1, text="b", by="local")])) == 2
-    assert other._store.commit([Node(level=0, index=0, text="second", by="local")]) == []
-    assert other._store.texts([Place(0, 0)]) == {Place(0, 0): "first"}
+    assert len(memory.store.commit([node, Node(level=0, index=1, text="b", by="local")])) == 2
+    assert other.store.commit([Node(level=0, index=0, text="second", by="local")]) == []
+    assert other.store.texts([Place(0, 0)]) == {Place(0, 0): "first"}
     assert len(only_day(root, "tree").read_bytes().splitlines()) == 2
 
 
 def test_a_node_has_a_date_and_no_half_characters(opened, root, clock):
     memory = opened()
     memory.record(said(1))
-    memory._store.commit([Node(level=0, index=0, text="half \ud83d", by="model")])
+    memory.store.commit([Node(level=0, index=0, text="half \ud83d", by="model")])
     line = json.loads(only_day(root, "tree").read_bytes())
     assert line["date"] == clock().isoformat(timespec="seconds")
     assert (
-        memory._store.texts([Place(0, 0)])
-        == opened()._store.texts([Place(0, 0)])
+        memory.store.texts([Place(0, 0)])
+        == opened().store.texts([Place(0, 0)])
         == {Place(0, 0): "half \ufffd"}
     )
     assert_sound(memory)
@@ -708,5 +708,5 @@ def test_texts_of_the_tree_are_held_in_bounded_number(opened, monkeypatch):
     memory.record(said(64))
     memory.settle(20)
     places = [Place(0, k) for k in range(64)]
-    assert len(memory._store.texts(places)) == 64
-    assert len(memory._store._texts) <= 16
+    assert len(memory.store.texts(places)) == 64
+    assert len(memory.store._texts) <= 16

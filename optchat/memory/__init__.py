@@ -67,7 +67,8 @@ def _now() -> datetime:
 class Memory:
     """Everything said, kept word for word, and one view of all of it.
 
-    Use ``Memory.open``; it is a context manager.
+    Use ``Memory.open``; it is a context manager. ``store``, ``notes``, ``full_text``, ``live_view``
+    and ``builder`` are its parts, for those who look after a memory or test it.
     """
 
     def __init__(
@@ -83,57 +84,57 @@ class Memory:
         self.root = root
         self.settings = settings
         self.warnings: list[str] = []
-        self._store = Store(
+        self.store = Store(
             root,
             clock=clock,
             progress=progress,
             costs=Costs(settings.node_bytes, settings.model_kinds),
         )
         try:
-            self._notes = NoteLog(self._store)
-            self._hidden = HiddenNotes(self._store, self._notes)
-            self._log_mark = LogMark(self._store)
-            self._search = Search(
-                self._store.derived / "search.sqlite", self._log_mark, self._hidden
+            self.notes = NoteLog(self.store)
+            self._hidden = HiddenNotes(self.store, self.notes)
+            self._log_mark = LogMark(self.store)
+            self.full_text = Search(
+                self.store.derived / "search.sqlite", self._log_mark, self._hidden
             )
         except BaseException:
-            self._store.close()
+            self.store.close()
             raise
-        self.shown = Shown(ShownNotes(self._notes))
-        if self._store.read_only:
+        self.shown = Shown(ShownNotes(self.notes))
+        if self.store.read_only:
             model, compact = None, False
         awaited = costs_built(settings, model=model is not None)
-        self._view = LiveView(
-            self._store,
-            self._store.derived / "view.json",
+        self.live_view = LiveView(
+            self.store,
+            self.store.derived / "view.json",
             settings.view_budget_chars,
             awaited=awaited,
             expected=settings.node_bytes,
             hidden=self._hidden,
         )
         self._recall = Recall(
-            self._store,
-            self._search,
-            self._view,
+            self.store,
+            self.full_text,
+            self.live_view,
             budget=settings.view_budget_chars,
             focus_chars=settings.focus_chars,
         )
         self._closed = threading.Event()
-        self._growth = TreeBuilder(
+        self.builder = TreeBuilder(
             root,
             settings,
-            self._store,
-            self._search,
+            self.store,
+            self.full_text,
             rested=self._follow,
             clock=clock,
             model=model,
             threaded=compact,
             hidden=self._hidden,
         )
-        changed = self._growth.nudge
-        self.copies = Copies(self._store, self._hidden, self._view_files, changed=changed)
+        changed = self.builder.nudge
+        self.copies = Copies(self.store, self._hidden, self._view_files, changed=changed)
         forks.watch(self)
-        self._growth.start()
+        self.builder.start()
 
     @classmethod
     def open(
@@ -163,7 +164,7 @@ class Memory:
         memory = cls(path, settings, compact=compact, progress=progress, clock=clock, model=model)
         if memory.read_only:
             warnings.append(f"{path} is only read: {memory.read_only}. Upgrade optchat")
-            memory._growth.make_searchable()
+            memory.builder.make_searchable()
         memory.warnings = warnings
         for warning in warnings:
             logger.warning("optchat: %s", warning)
@@ -175,15 +176,20 @@ class Memory:
             return
         self._closed.set()
         forks.forget(self)
-        self._growth.close()
-        self._notes.close()
-        self._search.close()
-        self._store.close()
+        self.builder.close()
+        self.notes.close()
+        self.full_text.close()
+        self.store.close()
+
+    @property
+    def compactor(self) -> Compactor:
+        """What builds its lines."""
+        return self.builder.compactor
 
     @property
     def read_only(self) -> str:
         """Why nothing can be recorded here, where a later version has written it; else empty."""
-        return self._store.read_only
+        return self.store.read_only
 
     def __enter__(self) -> Self:
         return self
@@ -202,9 +208,9 @@ class Memory:
         was logged. StoreError: the disk refused; nothing was logged, and the same call may be made
         again.
         """
-        messages = self._store.record(entries, timeout_s=timeout_s)
+        messages = self.store.record(entries, timeout_s=timeout_s)
         if messages:
-            self._growth.nudge()
+            self.builder.nudge()
         return [message.id for message in messages]
 
     def take_over(self, directory: Path, progress: Callable[[str, int, int], None]) -> Taken | None:
@@ -216,15 +222,15 @@ class Memory:
             LockTimeoutError: another process kept the lock.
             StoreError: the disk refused, or the directory cannot be read.
         """
-        taken = take_over(self._store, directory, progress)
-        self._growth.nudge()
+        taken = take_over(self.store, directory, progress)
+        self.builder.nudge()
         return taken
 
     # -- showing
 
     def view(self) -> str:
         """The view of everything said, at most ``view_budget_chars`` characters."""
-        return self._view.text()
+        return self.live_view.text()
 
     def recall(self, query: str = "", session: str = "", standing: Standing | None = None) -> str:
         """What a session is shown before it answers ``query``.
@@ -237,7 +243,7 @@ class Memory:
         told. Empty while nothing is logged.
         """
         session = clean(session)
-        if not self._store.total():
+        if not self.store.total():
             return ""
         if not session or self.settings.recall == "turn":
             return self._recall.view(query)
@@ -246,7 +252,7 @@ class Memory:
         else:
             standing = self.shown.standing(session)
         if standing.view:
-            own_from, total = self.shown.own_from(session), self._store.total()
+            own_from, total = self.shown.own_from(session), self.store.total()
             first, _ = next(gaps(standing.covered, own_from, total), (total, total))
             text = self._recall.more(query, self._listed(session, first), own_from, standing)
         else:
@@ -267,11 +273,11 @@ class Memory:
         """The host has summed up the list of ``parent``, and goes on as ``session``, mostly the
         same.
         """
-        self.shown.compressed(clean(parent), clean(session), self._store.total())
+        self.shown.compressed(clean(parent), clean(session), self.store.total())
 
     def capture_store(self) -> DiskStore:
         """What ``capture/`` keeps its notes in and logs through."""
-        return DiskStore(self._store, self._notes, self._warn)
+        return DiskStore(self.store, self.notes, self._warn)
 
     # The tool's own word.
     def zoom(self, id: int | str, n: int | str = 1, page: int | str = 1) -> str:  # noqa: A002
@@ -281,7 +287,7 @@ class Memory:
         Raises:
             AddressError: no such line or page; the hint says which to use instead.
         """
-        return zoom.zoom(self._store, self._hidden, id, n, page)
+        return zoom.zoom(self.store, self._hidden, id, n, page)
 
     def date(self, id: int | str) -> str:  # noqa: A002
         """When message ``id`` was said, with its session, author and platform where known.
@@ -290,13 +296,13 @@ class Memory:
             AddressError: no such message.
 
         """
-        return zoom.date(self._store, id)
+        return zoom.date(self.store, id)
 
     def lines(self, first: int, end: int, max_chars: int, session: str = "") -> str:
         """Lines for messages [first, end), or those of one session among them, in at most
         ``max_chars`` characters.
         """
-        return excerpt(self._store, first, end, max_chars, session)
+        return excerpt(self.store, first, end, max_chars, session)
 
     def search(self, query: str, limit: int = 20, *, newest: bool = False) -> list[Hit]:
         """Messages that hold the words of ``query``, at most 1,000, best or newest first, each with
@@ -305,15 +311,15 @@ class Memory:
         Raises:
             StoreError: the full text cannot be read.
         """
-        return hits(self._store, self._search, query, limit, newest=newest)
+        return hits(self.store, self.full_text, query, limit, newest=newest)
 
     def message(self, id: int) -> Message | None:  # noqa: A002
         """One message, word for word, or None if it is lost or was never said."""
-        return self._store.message(id)
+        return self.store.message(id)
 
     def session_entries(self, session: str, first: int = 0) -> Iterator[Message]:
         """What the log holds of one session from message ``first`` on, in order."""
-        return self._store.session_messages(session, first)
+        return self.store.session_messages(session, first)
 
     # -- looking after it
 
@@ -332,17 +338,17 @@ class Memory:
         Raises:
             StoreError: building failed again and again; the text says why.
         """
-        self._store.must_be_writable()
-        return self._growth.settle(timeout_s, progress)
+        self.store.must_be_writable()
+        return self.builder.settle(timeout_s, progress)
 
     def status(self) -> Status:
         """What a user wants to know about this memory."""
-        total = self._store.total()
-        lines, _ = self._view.lines()
-        first, last = (self._store.message(id_) if total else None for id_ in (0, total - 1))
-        read = self._store.read
+        total = self.store.total()
+        lines, _ = self.live_view.lines()
+        first, last = (self.store.message(id_) if total else None for id_ in (0, total - 1))
+        read = self.store.read
         behind, trouble = self._full_text_behind(total)
-        aside = sum(len(note["entries"]) for note in self._notes.notes("batch"))
+        aside = sum(len(note["entries"]) for note in self.notes.notes("batch"))
         waiting = (
             [
                 (
@@ -364,7 +370,7 @@ class Memory:
             "lines_built": read(lambda index: index.count("nodes")),
             "lines_ready": read(lambda index: index.count("ready")),
             "full_text_behind": behind,
-            **self._growth.facts(total),
+            **self.builder.facts(total),
             "view_lines": len(lines),
             "view_chars": len(self.view()),
             "view_budget_chars": self.settings.view_budget_chars,
@@ -372,7 +378,7 @@ class Memory:
             "warnings": [
                 *self.warnings,
                 *waiting,
-                *self._growth.troubles,
+                *self.builder.troubles,
                 *trouble,
                 *(f"damage stepped over: {text}" for text in damage),
             ],
@@ -381,8 +387,8 @@ class Memory:
     def check(self, progress: Callable[[str, int, int], None] | None = None) -> CheckReport:
         """Read everything and report what is damaged or does not agree; changes nothing."""
         calls = (self.root / usage.NAME, usage_sums.decode)
-        views, notes = self._view_files, self._notes
-        report = check.check(self._store, self._search, views, progress, notes=notes, usage=calls)
+        views, notes = self._view_files, self.notes
+        report = check.check(self.store, self.full_text, views, progress, notes=notes, usage=calls)
         return {
             "messages": report["messages"],
             "nodes": report["nodes"],
@@ -405,7 +411,7 @@ class Memory:
             LockTimeoutError: another process kept the lock; nothing was done.
             StoreError: the disk refused; the same call may be made again.
         """
-        place = parse_address(id, total=self._store.total())
+        place = parse_address(id, total=self.store.total())
         if place.level:
             raise AddressError(
                 f"{place.address} is a line of {place.n} messages",
@@ -413,40 +419,36 @@ class Memory:
             )
         facts = redact(
             place.index,
-            self._store,
-            self._notes,
-            self._search,
+            self.store,
+            self.notes,
+            self.full_text,
             mark=self._log_mark,
             views=self._view_files,
         )
-        self._growth.nudge()
+        self.builder.nudge()
         return facts
 
     def before_fork(self) -> None:
         """Let nobody be in the middle of something when this process forks."""
-        for part in (self._view, self._store, self._search):
+        for part in (self.live_view, self.store, self.full_text):
             part.before_fork()
 
     def after_fork(self, *, child: bool) -> None:
         """Go on, in the parent or as the child, which has no compactor until it has something to
         say.
         """
-        for part in (self._search, self._store, self._view):
+        for part in (self.full_text, self.store, self.live_view):
             part.after_fork(child=child)
         if child:
             self._closed = threading.Event()
-            self._growth.after_fork()
+            self.builder.after_fork()
 
     # -- inside
 
     @property
     def _view_files(self) -> tuple[Path, Path]:
         """The saved views: the one that is shown, and the one a model is told of the past by."""
-        return self._store.derived / "view.json", self._store.derived / "context.json"
-
-    @property
-    def _compactor(self) -> Compactor:
-        return self._growth.compactor
+        return self.store.derived / "view.json", self.store.derived / "context.json"
 
     def _listed(self, session: str, first: int) -> list[int]:
         """The messages from ``first`` on that a session has in its own list.
@@ -455,7 +457,7 @@ class Memory:
         """
         ids: list[int] = []
         names: set[str] = set()
-        todo = [(session, self._store.total())]
+        todo = [(session, self.store.total())]
         while todo:
             name, end = todo.pop()
             if name in names:
@@ -463,12 +465,12 @@ class Memory:
             names.add(name)
             ids += [
                 id_
-                for id_ in self._store.read(lambda index, name=name: index.session_ids(name, first))  # type: ignore[misc]
+                for id_ in self.store.read(lambda index, name=name: index.session_ids(name, first))  # type: ignore[misc]
                 if id_ < end
             ]
             todo += [
                 (note["parent"], min(end, note["at"]) if note["at"] >= 0 else end)
-                for note in self._notes.notes("from", session=name)
+                for note in self.notes.notes("from", session=name)
             ]
         return ids
 
@@ -484,14 +486,14 @@ class Memory:
         Failing here harms nobody: the next rendering tries again.
         """
         try:
-            self._view.update(wait_s=FOLLOW_WAIT_S)
+            self.live_view.update(wait_s=FOLLOW_WAIT_S)
         except OptchatError as error:
             logger.warning("optchat: the view was not saved: %s", error)
 
     def _full_text_behind(self, total: int) -> tuple[int, list[str]]:
         """Messages that cannot be searched yet, and what is wrong where that cannot be told."""
         try:
-            return max(0, total - self._search.indexed()), []
+            return max(0, total - self.full_text.indexed()), []
         except OptchatError as error:
             return total, [str(error)]
 

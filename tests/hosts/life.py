@@ -290,7 +290,7 @@ class Chat(Terminal):
 
     def interrupt(self):
         # A second Ctrl-C within two seconds ends both hosts; Ctrl-Q does the same as the first.
-        self.press(CTRL_Q if self._interrupted else CTRL_C)
+        self.interrupt_by(CTRL_Q if self._interrupted else CTRL_C)
         self._interrupted = True
         self.idle()
 

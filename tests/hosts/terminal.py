@@ -41,6 +41,11 @@ CLEAR_LINE = "\x05\x15"  # to its end, and back to its beginning
 CTRL_C, CTRL_D, CTRL_Q = "\x03", "\x04", "\x11"
 
 
+_INTERRUPTING = re.compile(r"Interrupting agent|cli\.tui\.interrupting")
+"""What is printed once a key interrupts.
+
+A 0.19 cli.py, run; B 0.22 hermes_cli/cli_tui_mixin.py names it where it has no text.
+"""
 _UNDONE = re.compile("remaining in history|cli.session.undo_remaining")
 """In the last line about an undo.
 
@@ -218,6 +223,23 @@ class Terminal:
     def press(self, key):
         self._at_the_prompt()
         self._send(key)
+
+    def interrupt_by(self, key):
+        """Press a key until the host says that it interrupts: one pressed as it prints is echoed
+        by the line discipline, and lost.
+        """
+        told = len(_INTERRUPTING.findall(self.screen.text()))
+
+        def is_told():
+            return len(_INTERRUPTING.findall(self.screen.text())) > told
+
+        while not is_told():
+            echoed = self.screen.text().count("^C")
+            self.press(key)
+            self.until(
+                lambda before=echoed: is_told() or self.screen.text().count("^C") > before,
+                "interrupting",
+            )
 
     def _at_the_prompt(self):
         """Wait until keys reach the program: while a host prints, the line discipline has them."""

@@ -182,7 +182,7 @@ def test_a_slow_model_slows_no_hook(apart, elsewhere):
                     took[name] = max(took.get(name, 0), time.monotonic() - began)
             setattr(provider, name, timed)
         talk.say({long("the beach")!r})
-        lanes, until = provider._session.memory()._growth._lanes, time.monotonic() + 30
+        lanes, until = provider._session.memory().builder._lanes, time.monotonic() + 30
         while not lanes.busy and time.monotonic() < until:
             time.sleep(0.05)
         time.sleep(2)
