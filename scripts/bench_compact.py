@@ -119,7 +119,7 @@ def idle(memory: Memory) -> dict[str, float]:
     for _ in range(200):
         start = time.perf_counter()
         compactor._work.version()
-        compactor.lanes.due_in()
+        compactor.model_calls.due_in()
         wakes.append(time.perf_counter() - start)
         start = time.perf_counter()
         compactor.step()
@@ -156,7 +156,7 @@ def steady(root: Path, *, turns: int, delay_s: float, jobs: int, first: int) -> 
             / max(len(model.requests), 1)
             * 1e3,
             "nodes": nodes,
-            "refused": memory.builder._lanes.refused,
+            "refused": memory.builder._model_calls.refused,
         }
         return found | (idle(memory) if jobs == 1 else {})
 

@@ -27,7 +27,7 @@ class World:
         self.answers = {}  # place -> what comes of it, else a line
         self.cheap = []
         self.contexts = []
-        self.lanes = ModelCalls(
+        self.model_calls = ModelCalls(
             self,
             self._write,
             lambda job, by: job.node("made here", by),
@@ -39,7 +39,7 @@ class World:
             now=lambda: self.time,
         )
 
-    # -- what the lanes ask of a memory
+    # -- what the calls ask of a memory
 
     def waiting(self, limit):
         nodes = [
@@ -83,15 +83,15 @@ class World:
 
     def begin(self):
         """What the compactor does at each step; the places begun."""
-        before = set(self.lanes._flying)
-        self.lanes.begin()
-        return [place for place in self.lanes._flying if place not in before]
+        before = set(self.model_calls._in_flight)
+        self.model_calls.start()
+        return [place for place in self.model_calls._in_flight if place not in before]
 
     def collect(self):
         """All calls come back; the lines that are kept."""
         while self.calls:
             self.calls.pop(0)()
-        nodes = self.lanes.collect()
+        nodes = self.model_calls.collect()
         for node in nodes:
             place = Place(node.level, node.index)
             self.built[place] = node.text
@@ -101,7 +101,9 @@ class World:
     def go_on(self, seconds=0.0):
         """Step after step, a second each, until nothing is left or so many seconds are over."""
         end = self.time + (seconds or 20_000)
-        while (self.lanes.busy or self.begin() or self.lanes.paused) and self.time < end:
+        while (
+            self.model_calls.busy or self.begin() or self.model_calls.paused
+        ) and self.time < end:
             self.collect()
             self.begin()
             self.time += 1
@@ -110,7 +112,7 @@ class World:
 # -- order
 
 
-def test_no_more_calls_are_made_at_once_than_there_are_lanes():
+def test_no_more_calls_are_made_at_once_than_there_are_jobs():
     world = World(jobs=3)
     assert world.begin() == [Place(0, k) for k in range(3)]
     assert world.begin() == []
@@ -135,7 +137,7 @@ def test_lines_that_cost_nothing_and_are_missing_count_too():
     world.cheap = [0, 1, 2, 3, 50]
     world.built = {Place(0, k): "" for k in (0, 1, 2, 3)}
     assert world.begin()[:4] == [Place(1, 0), Place(1, 1), Place(0, 4), Place(0, 5)]
-    assert len([place for place in world.lanes._flying if place.level == 0]) == 4
+    assert len([place for place in world.model_calls._in_flight if place.level == 0]) == 4
 
 
 def test_the_context_ends_at_the_node_and_at_the_first_message_without_a_line():
@@ -177,7 +179,7 @@ def test_a_line_that_always_fails_is_tried_five_times_ten_seconds_apart_and_then
     world.answers[Place(0, 3)] = what
     at = []
     real = world._write
-    world.lanes._write = lambda job, context: (
+    world.model_calls._write = lambda job, context: (
         at.append(world.time) if job.place == Place(0, 3) else None,
         real(job, context),
     )[1]
@@ -188,7 +190,7 @@ def test_a_line_that_always_fails_is_tried_five_times_ten_seconds_apart_and_then
         place: "fallback" if place == Place(0, 3) else "model" for place in world.by
     }
     assert len(world.built) == 15
-    assert "0+1" not in world.lanes.last_error
+    assert "0+1" not in world.model_calls.last_error
 
 
 def test_lines_after_one_that_fails_go_on_until_eight_are_missing():
@@ -209,7 +211,7 @@ def test_a_model_that_cannot_do_it_at_all_is_not_asked_five_times_for_each_line(
     world.go_on()
     assert len(world.built) == 127
     assert len(world.tried) <= 127 + 2 * module.GIVE_UP_AFTER_REFUSALS
-    assert "answers the message" in world.lanes.last_error
+    assert "answers the message" in world.model_calls.last_error
     world.leaves = 128
     world.answers = {Place(0, 70): Outcome(reasons=("no",))}
     world.go_on()
@@ -222,7 +224,7 @@ def test_a_line_that_cannot_be_had_at_all_is_made_here_at_once():
     world.go_on()
     assert world.tried.count(Place(0, 1)) == 1
     assert world.by[Place(0, 1)] == "fallback"
-    assert "abc1234" in world.lanes.last_error or world.lanes.last_error == ""
+    assert "abc1234" in world.model_calls.last_error or world.model_calls.last_error == ""
 
 
 def test_a_line_that_is_not_worth_a_models_words_is_local_by_choice():
@@ -239,11 +241,11 @@ def test_a_call_that_never_comes_back_gives_its_lane_up_and_is_not_heard_when_it
     (lost,) = world.calls
     world.calls.clear()
     world.time += module.LOST_S + 1
-    assert world.lanes.due_in() == 0
-    assert world.lanes.collect() == []
-    assert "not answered" in world.lanes.last_error
+    assert world.model_calls.due_in() == 0
+    assert world.model_calls.collect() == []
+    assert "not answered" in world.model_calls.last_error
     lost()
-    assert world.lanes.collect() == []
+    assert world.model_calls.collect() == []
     world.time += module.RETRY_S
     assert world.begin() == [Place(0, 0)]
 
@@ -251,13 +253,13 @@ def test_a_call_that_never_comes_back_gives_its_lane_up_and_is_not_heard_when_it
 def test_a_thread_that_cannot_be_started_takes_no_lane_with_it(monkeypatch):
     world = World(jobs=1)
     monkeypatch.setattr(
-        world.lanes,
+        world.model_calls,
         "_spawn",
         lambda *_: (_ for _ in ()).throw(RuntimeError("can't start new thread")),
     )
     with pytest.raises(RuntimeError):
         world.begin()
-    monkeypatch.setattr(world.lanes, "_spawn", lambda run, _name: world.calls.append(run))
+    monkeypatch.setattr(world.model_calls, "_spawn", lambda run, _name: world.calls.append(run))
     assert world.begin() == [Place(0, 0)]
 
 
@@ -269,9 +271,9 @@ def test_a_model_that_is_down_is_no_lines_fault():
     world.answers = {Place(0, k): ModelDownError("402: no credit left") for k in range(8)}
     world.begin()
     world.collect()
-    assert world.lanes.paused == "402: no credit left"
+    assert world.model_calls.paused == "402: no credit left"
     assert world.told[-1] == "402: no credit left"
-    assert not world.lanes.busy
+    assert not world.model_calls.busy
     hour = world.time + 3_600
     while world.time < hour:
         world.begin()
@@ -284,7 +286,7 @@ def test_a_model_that_is_down_is_no_lines_fault():
     world.go_on()
     assert set(world.by.values()) == {"model"}
     assert len(world.built) == 15
-    assert world.lanes.paused == ""
+    assert world.model_calls.paused == ""
     assert world.told[-1] == ""
 
 
@@ -293,7 +295,7 @@ def test_the_looks_for_a_model_that_is_down_are_single_calls_further_and_further
     world.answers = {Place(0, k): ModelDownError("no connection") for k in range(8)}
     at = []
     real = world._write
-    world.lanes._write = lambda job, context: (at.append(world.time), real(job, context))[1]
+    world.model_calls._write = lambda job, context: (at.append(world.time), real(job, context))[1]
     for _ in range(2_000):
         world.begin()
         world.collect()
@@ -335,7 +337,7 @@ def test_a_model_that_fails_one_line_after_another_is_down_and_not_every_line_is
         world.begin()
         world.collect()
         world.time += 1
-    assert "timed out" in world.lanes.paused
+    assert "timed out" in world.model_calls.paused
     assert len(world.built) <= 8
     world.answers.clear()
     world.time += 300
@@ -361,7 +363,7 @@ def test_a_day_whose_tokens_are_spent_ends_the_calls_until_the_next():
     world.rest = "today's tokens are spent"
     assert len(world.collect()) == 4
     assert world.begin() == []
-    assert world.lanes.paused == "today's tokens are spent"
+    assert world.model_calls.paused == "today's tokens are spent"
     world.time += 3_600
     assert world.begin() == []
     world.rest = ""
@@ -380,7 +382,7 @@ def test_a_call_that_was_not_made_counts_as_no_attempt():
         world.collect()
         world.time += 11
     assert not world.built
-    assert not world.lanes._failed
+    assert not world.model_calls._failed
 
 
 def test_calls_that_were_out_when_it_went_down_do_not_put_the_first_look_off():
@@ -389,11 +391,11 @@ def test_calls_that_were_out_when_it_went_down_do_not_put_the_first_look_off():
     assert len(world.begin()) == 8
     world.collect()
     world.answers.clear()
-    assert world.lanes.due_in() == module.PAUSES_S[0]
+    assert world.model_calls.due_in() == module.PAUSES_S[0]
     world.time += module.PAUSES_S[0]
     assert len(world.begin()) == 1
     world.collect()
-    assert world.lanes.paused == ""
+    assert world.model_calls.paused == ""
 
 
 def test_a_line_that_was_under_way_when_it_went_down_is_kept_and_says_nothing_of_how_it_is_now():
@@ -401,7 +403,7 @@ def test_a_line_that_was_under_way_when_it_went_down_is_kept_and_says_nothing_of
     world.answers = {Place(0, 0): ModelDownError("402: no credit left")}
     world.begin()
     assert [node.index for node in world.collect()] == [1, 2, 3]
-    assert world.lanes.paused == "402: no credit left"
+    assert world.model_calls.paused == "402: no credit left"
     assert world.told == ["402: no credit left"]
 
 
@@ -411,7 +413,7 @@ def test_the_last_calls_of_a_days_budget_do_not_end_its_pause(caplog):
     world.rest = "today's tokens are spent"
     for call in world.calls:
         call()
-        assert len(world.lanes.collect()) == 1
+        assert len(world.model_calls.collect()) == 1
         assert world.begin() == []
     assert world.told == ["today's tokens are spent"]
     assert len(caplog.records) == 1
@@ -422,14 +424,14 @@ def test_a_call_that_takes_long_while_the_model_is_down_is_waited_for_in_peace()
     world.answers = {Place(0, 0): ModelDownError("no connection")}
     world.begin()
     world.calls[0]()
-    assert world.lanes.collect() == []
+    assert world.model_calls.collect() == []
     looks, end = 0, world.time + 800
     while world.time < end:
         world.begin()
         looks += 1
-        world.time += max(world.lanes.due_in(), 0.02)
+        world.time += max(world.model_calls.due_in(), 0.02)
     assert looks < 20
-    assert world.lanes.busy, "what is paid for is waited for"
+    assert world.model_calls.busy, "what is paid for is waited for"
 
 
 def test_a_call_that_hangs_does_not_keep_anybody_from_looking_whether_the_model_is_back():
@@ -443,7 +445,7 @@ def test_a_call_that_hangs_does_not_keep_anybody_from_looking_whether_the_model_
     assert len(world.begin()) == 1
     assert world.begin() == []
     world.collect()
-    assert world.lanes.paused == ""
+    assert world.model_calls.paused == ""
     world.go_on(30)
     hanging()
     world.go_on(2_000)
@@ -473,11 +475,11 @@ def test_whether_it_is_back_is_asked_with_lines_that_have_not_failed():
     world.answers = {Place(0, k): CallError("400: too long") for k in range(4)}
     world.begin()
     world.collect()
-    assert "400: too long" in world.lanes.paused
+    assert "400: too long" in world.model_calls.paused
     world.time += module.PAUSES_S[0]
     assert world.begin() == [Place(0, 4)]
     world.collect()
-    assert world.lanes.paused == ""
+    assert world.model_calls.paused == ""
 
 
 def test_an_endpoint_that_refuses_now_and_then_does_not_fill_the_log(caplog):
@@ -491,7 +493,7 @@ def test_an_endpoint_that_refuses_now_and_then_does_not_fill_the_log(caplog):
             raise ModelDownError(f"cannot use tiny: it is asked too often (request {len(calls)})")
         return real(job, context)
 
-    world.lanes._write = write
+    world.model_calls._write = write
     world.go_on(3_000)
     assert len(world.built) == 197
     assert world.told.count("") > 10
@@ -507,7 +509,7 @@ def test_a_fallback_nothing_stands_on_is_written_anew_now_and_then():
     assert world.begin() == []
     for _ in range(2):
         world.time += module.AGAIN_S
-        assert world.lanes.due_in() == 0
+        assert world.model_calls.due_in() == 0
         assert world.begin() == [Place(0, 6)]
         (node,) = world.collect()
         assert (node.level, node.index, node.by) == (0, 6, "model")
@@ -530,8 +532,8 @@ def test_a_fallback_that_fails_again_is_left_as_it_is_and_not_paid_for_for_ever(
     while world.time < day:
         world.begin()
         assert world.collect() == []
-        assert not world.lanes.busy
-        world.time += max(world.lanes.due_in(), 1)
+        assert not world.model_calls.busy
+        world.time += max(world.model_calls.due_in(), 1)
     assert len(world.tried) == (1 if getattr(answer, "final", False) else module.FALLBACK_RETRIES)
     world.old = [Ready(Place(1, 9), 0, Cost.MODEL, spare=False)]
     world.go_on(2 * module.AGAIN_S)
@@ -556,8 +558,8 @@ def test_with_nothing_to_do_nothing_is_due():
     world = World(leaves=4)
     world.go_on()
     world.begin()
-    assert world.lanes.due_in() > 3_000
-    assert not world.lanes.busy
+    assert world.model_calls.due_in() > 3_000
+    assert not world.model_calls.busy
 
 
 def test_a_line_another_process_has_built_is_waited_for_no_more():
@@ -565,19 +567,19 @@ def test_a_line_another_process_has_built_is_waited_for_no_more():
     world.answers[Place(0, 1)] = Outcome(reasons=("no",))
     world.begin()
     world.collect()
-    assert world.lanes.busy
+    assert world.model_calls.busy
     world.built[Place(0, 1)] = "by another"
     world.built[Place(1, 0)] = "by another"
     world.time += module.RETRY_S
     world.begin()
-    assert not world.lanes.busy
+    assert not world.model_calls.busy
 
 
 def test_a_context_that_cannot_be_masked_is_not_sent_and_holds_up_nothing_else():
     world = World(leaves=4)
     world.context = lambda *_: (_ for _ in ()).throw(CallError("cannot mask the secrets of a text"))
     assert world.begin() == []
-    assert "cannot mask" in world.lanes.paused
+    assert "cannot mask" in world.model_calls.paused
 
 
 @pytest.mark.parametrize("leaves", [8, 0])
@@ -589,12 +591,12 @@ def test_a_long_pause_is_no_busy_loop(leaves):
     while world.time < end:
         world.begin()
         looks += 1
-        world.time += max(world.lanes.due_in(), 0.02)
+        world.time += max(world.model_calls.due_in(), 0.02)
     assert looks < 50
     world.rest = ""
     world.leaves = 0
     while world.time < end + 10_000:
         world.begin()
         looks += 1
-        world.time += max(world.lanes.due_in(), 0.02)
+        world.time += max(world.model_calls.due_in(), 0.02)
     assert looks < 100

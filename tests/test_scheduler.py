@@ -505,7 +505,7 @@ def test_full_text_is_made_by_one_at_a_time_also_if_locks_do_not_work(root, open
 # -- lines by a model
 
 
-class FakeLanes:
+class FakeModelCalls:
     """Lines that come back when the test says so."""
 
     paused = ""
@@ -520,7 +520,7 @@ class FakeLanes:
         back, self.back = self.back, []
         return back
 
-    def begin(self):
+    def start(self):
         self.begun += 1
 
 
@@ -530,30 +530,31 @@ def written(number):
 
 @pytest.fixture
 def laned(run):
-    """A compactor with lanes, at work."""
+    """A compactor with model calls, at work."""
     work = FakeWork()
     one = run(work)
-    one.lanes = FakeLanes(work)
+    calls = FakeModelCalls(work)
+    one.write_by(calls)
     until(lambda: one.owner and work.rests)
-    return one, work
+    return one, work, calls
 
 
 def test_what_a_model_wrote_is_not_lost_with_a_disk_that_refuses_and_no_more_is_bought_meanwhile(
     laned, monkeypatch
 ):
     monkeypatch.setattr(module, "RETRY_S", (0.01,))
-    one, work = laned
+    one, work, calls = laned
     work.failing["commit"] = StoreError("cannot write: the disk is full")
-    one.lanes.back = [written(0), written(1)]
+    calls.back = [written(0), written(1)]
     one.wake()
     until(lambda: one.failures > 3)
-    begun = one.lanes.begun
-    one.lanes.back = [written(2)]
+    begun = calls.begun
+    calls.back = [written(2)]
     until(lambda: one.failures > 8)
-    assert one.lanes.begun == begun
+    assert calls.begun == begun
     work.failing.clear()
     until(lambda: len(work.built) == 3)
-    until(lambda: one.lanes.begun > begun)
+    until(lambda: calls.begun > begun)
     assert [node.index for node in work.built] == [0, 1, 2]
 
 
@@ -561,7 +562,7 @@ def test_a_line_that_cannot_be_kept_for_a_fault_of_ours_does_not_stop_the_others
     laned, monkeypatch
 ):
     monkeypatch.setattr(module, "RETRY_S", (0.01,))
-    one, work = laned
+    one, work, calls = laned
     real = work.commit
 
     def commit(nodes):
@@ -570,18 +571,18 @@ def test_a_line_that_cannot_be_kept_for_a_fault_of_ours_does_not_stop_the_others
         real(nodes)
 
     work.commit = commit
-    one.lanes.back = [written(0)]
+    calls.back = [written(0)]
     one.wake()
     until(lambda: one.failures or "bug" in one.last_error)
-    one.lanes.back = [written(1)]
+    calls.back = [written(1)]
     one.wake()
     until(lambda: [node.index for node in work.built] == [1])
 
 
 def test_what_a_model_has_written_is_kept_when_the_thread_is_stopped(laned):
-    one, work = laned
+    one, work, calls = laned
     one.nudge()  # a turn, to which it gives way
-    one.lanes.back = [written(0)]
+    calls.back = [written(0)]
     one.stop()
     assert [node.index for node in work.built] == [0]
 
@@ -589,10 +590,11 @@ def test_what_a_model_has_written_is_kept_when_the_thread_is_stopped(laned):
 def test_what_a_model_has_written_is_kept_by_who_does_the_work_for_a_while(lock):
     work = FakeWork()
     one = Compactor(work, lock)
-    one.lanes = FakeLanes(work)
+    calls = FakeModelCalls(work)
+    one.write_by(calls)
 
     def keep_on():
-        one.lanes.back = [written(0)]
+        calls.back = [written(0)]
         return False
 
     assert not one.run_here(keep_on)
@@ -601,8 +603,7 @@ def test_what_a_model_has_written_is_kept_by_who_does_the_work_for_a_while(lock)
 
 def test_who_has_no_model_does_not_keep_the_work_from_others_who_do(run):
     modest = FakeWork([leaf(0)])
-    first = run(modest)
-    first.release_when_idle = True
+    run(modest, release_when_idle=True)
     until(lambda: modest.built)
     second = run(FakeWork())
     until(lambda: second.owner, timeout_s=5)

@@ -218,7 +218,7 @@ def test_a_turn_whose_user_is_lost_is_worth_it_without_a_question():
     assert ask.requests == []
 
 
-def test_lanes_that_begin_the_lines_of_one_turn_at_once_ask_once():
+def test_calls_that_begin_lines_of_one_turn_at_once_ask_once():
     world = World(("user", LONG), *[("talk", "x")] * 7, ("user", LONG))
     go_on, asked = threading.Event(), []
 

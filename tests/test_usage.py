@@ -606,7 +606,7 @@ def test_a_pause_is_one_line_however_often_it_is_said(usage, tmp_path):
     ]
 
 
-def test_lanes_may_note_at_once(usage, tmp_path, clock):
+def test_calls_may_be_noted_at_once(usage, tmp_path, clock):
     stop = threading.Event()
     seen = []
 
@@ -616,15 +616,15 @@ def test_lanes_may_note_at_once(usage, tmp_path, clock):
             seen.append((reader.facts()["calls"], usage.facts()["calls"]))
 
     watcher = threading.Thread(target=look)
-    lanes = [threading.Thread(target=lambda: [call(usage) for _ in range(100)]) for _ in range(4)]
+    threads = [threading.Thread(target=lambda: [call(usage) for _ in range(100)]) for _ in range(4)]
     pace = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     try:
         watcher.start()
-        for lane in lanes:
-            lane.start()
-        for lane in lanes:
-            lane.join()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
     finally:
         stop.set()
         watcher.join()
@@ -645,15 +645,15 @@ def test_a_reader_does_not_wait_for_a_disk_that_hangs(usage, tmp_path, monkeypat
         return offset
 
     monkeypatch.setattr(files, "append", append)
-    lane = threading.Thread(target=call, args=(usage,))
-    lane.start()
+    thread = threading.Thread(target=call, args=(usage,))
+    thread.start()
     try:
         assert hanging.wait(30)
         assert usage.facts()["calls"] == 2  # counted, though not known to be on the disk
         assert usage.spent_today() == 220
     finally:
         go_on.set()
-        lane.join()
+        thread.join()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")

@@ -1,4 +1,4 @@
-"""Model calls in flight.
+"""Model calls in call.
 
 Which line the model writes next, how one that fails is tried again, and when everything pauses.
 
@@ -15,18 +15,19 @@ import queue
 import re
 import time
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ..base.errors import OptchatError
 from .model import CallError, ModelDownError, RestError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from ..base.address import Place
     from ..base.record import Node
     from ..log.rows import Ready
     from .job import Job, Outcome
+    from .work import StoreWork
 
 TRIES: Final = 5
 """Attempts at one line; each is one conversation of at most five calls."""
@@ -47,7 +48,7 @@ With more of the recent past unknown, "do it" means nothing.
 LOST_S: Final = 3_600.0
 """A line that has not come back by then never will.
 
-Its thread is given up, and with it its place among those in flight. Five answers of a slow model on
+Its thread is given up, and with it its place among those in call. Five answers of a slow model on
 a slow machine take half of that.
 """
 OUTAGE_AFTER_LINES: Final = 3
@@ -87,22 +88,6 @@ class Waiting(NamedTuple):
     cheap: list[int]
 
 
-class ModelWork(Protocol):
-    """What the lanes need of a memory."""
-
-    def waiting(self, limit: int) -> Waiting:
-        """The first nodes whose line a model is to write and that can be built."""
-
-    def jobs(self, chosen: Sequence[Ready]) -> list[Job]:
-        """Their sources."""
-
-    def fallbacks(self) -> list[Ready]:
-        """Nodes with a fallback for a line that nothing stands on yet."""
-
-    def context(self, job: Job, front: int) -> str:
-        """What the model is told of the past for this job."""
-
-
 class _Call(NamedTuple):
     job: Job
     began: float
@@ -121,7 +106,7 @@ class ModelCalls:
 
     def __init__(
         self,
-        work: ModelWork,
+        work: StoreWork,
         write: Callable[[Job, str], Outcome],
         local: Callable[[Job, str], Node],
         *,
@@ -142,11 +127,13 @@ class ModelCalls:
         self._work, self._write, self._local = work, write, local
         self._jobs, self._spawn, self._wake = jobs, spawn, wake
         self._resting, self._told, self._now = resting, told, now
-        self._flying: dict[Place, _Call] = {}
+        self._in_flight: dict[Place, _Call] = {}
         self._failed: dict[Place, _Failed] = {}
         self._again: dict[Place, Ready] = {}  # fallbacks to be written anew
-        self._anew: set[Place] = set()  # those of them in flight
-        self._in_vain: dict[Place, int] = {}  # attempts at those of them that stay as they are
+        self._retrying: set[Place] = set()  # those of them in call
+        self._failed_retries: dict[
+            Place, int
+        ] = {}  # attempts at those of them that stay as they are
         self._looked_again = now()
         self._back: queue.SimpleQueue[tuple[_Call, Outcome | BaseException]] = queue.SimpleQueue()
         self._strangers: set[Place] = set()
@@ -165,7 +152,7 @@ class ModelCalls:
         """Whether lines are being written, or will be tried again without anything else
         happening.
         """
-        return bool(self._flying or (self._failed and not self.paused))
+        return bool(self._in_flight or (self._failed and not self.paused))
 
     def due_in(self) -> float:
         """Seconds until there is something to do though nothing was logged.
@@ -174,7 +161,7 @@ class ModelCalls:
         """
         if not self._back.empty():
             return 0.0
-        times = [flight.began + LOST_S for flight in self._flying.values()]
+        times = [call.began + LOST_S for call in self._in_flight.values()]
         room = self._room()
         if room > 0 and self.paused:
             times.append(self._until)
@@ -185,9 +172,9 @@ class ModelCalls:
 
     def collect(self) -> list[Node]:
         """The lines that are ready to be kept."""
-        return [node for flight, came in self._landed() if (node := self._settle(flight, came))]
+        return [node for call, came in self._landed() if (node := self._settle(call, came))]
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """Begin as many calls as may be."""
         now = self._now()
         reason = self._resting()
@@ -201,15 +188,15 @@ class ModelCalls:
         if now - self._looked_again >= AGAIN_S:
             self._looked_again = now
             found = self._work.fallbacks()
-            self._in_vain = {
-                ready.place: self._in_vain[ready.place]
+            self._failed_retries = {
+                ready.place: self._failed_retries[ready.place]
                 for ready in found
-                if ready.place in self._in_vain
+                if ready.place in self._failed_retries
             }
             self._again = {
                 ready.place: ready
                 for ready in found
-                if self._in_vain.get(ready.place, 0) < FALLBACK_RETRIES
+                if self._failed_retries.get(ready.place, 0) < FALLBACK_RETRIES
             }
         chosen, front = self._choose(room, now)
         if self.paused and not chosen:
@@ -230,21 +217,23 @@ class ModelCalls:
 
         In a pause one that looks, beside those that were out before it.
         """
-        free = self._jobs - len(self._flying)
+        free = self._jobs - len(self._in_flight)
         return (
-            min(free, 1 - sum(map(self._is_probe, self._flying.values()))) if self.paused else free
+            min(free, 1 - sum(map(self._is_probe, self._in_flight.values())))
+            if self.paused
+            else free
         )
 
-    def _is_probe(self, flight: _Call) -> bool:
+    def _is_probe(self, call: _Call) -> bool:
         """Whether a call was begun in this pause.
 
         What was out before it says nothing of how things are now.
         """
-        return flight.began > self._paused_at
+        return call.began > self._paused_at
 
     def _choose(self, room: int, now: float) -> tuple[list[Ready], int]:
         """The next nodes that may be begun, and the first message without a line."""
-        waiting = self._work.waiting(len(self._flying) + len(self._failed) + UNBUILT_MAX + room)
+        waiting = self._work.waiting(len(self._in_flight) + len(self._failed) + UNBUILT_MAX + room)
         there = {ready.place for ready in waiting.nodes}
         for place in [
             place
@@ -264,7 +253,7 @@ class ModelCalls:
         leaves = 0
         for ready in waiting.nodes:
             place = ready.place
-            held = place in self._flying or (
+            held = place in self._in_flight or (
                 place in self._failed and self._failed[place].due > now
             )
             too_far = (
@@ -280,11 +269,11 @@ class ModelCalls:
 
     def _to_write_anew(self, room: int) -> list[Ready]:
         """Fallbacks that are tried once more, where calls are left for them."""
-        self._anew = {place for place in self._anew if place in self._flying}
+        self._retrying = {place for place in self._retrying if place in self._in_flight}
         chosen: list[Ready] = []
         while self._again and len(chosen) < room:
             place, ready = self._again.popitem()
-            self._anew.add(place)
+            self._retrying.add(place)
             chosen.append(ready)
         return chosen
 
@@ -292,7 +281,7 @@ class ModelCalls:
         return self._failed.get(place, _Failed(0, 0.0)).tries
 
     def _start(self, job: Job, context: str) -> None:
-        flight = _Call(job, self._now())
+        call = _Call(job, self._now())
 
         def run() -> None:
             try:
@@ -301,33 +290,33 @@ class ModelCalls:
                 BaseException
             ) as error:  # whatever ends the thread, the lane must hear of it or is lost for good
                 came = error
-            self._back.put((flight, came))
+            self._back.put((call, came))
             self._wake()
 
-        self._flying[job.place] = flight
+        self._in_flight[job.place] = call
         try:
             self._spawn(run, "optchat-line")
         except BaseException:
-            del self._flying[job.place]
+            del self._in_flight[job.place]
             raise
 
     def _landed(self) -> list[tuple[_Call, Outcome | BaseException]]:
         landed: list[tuple[_Call, Outcome | BaseException]] = []
         while not self._back.empty():
-            flight, came = self._back.get()
-            if self._flying.get(flight.job.place) is flight:  # else it was given up long ago
-                del self._flying[flight.job.place]
-                landed.append((flight, came))
+            call, came = self._back.get()
+            if self._in_flight.get(call.job.place) is call:  # else it was given up long ago
+                del self._in_flight[call.job.place]
+                landed.append((call, came))
         now = self._now()
-        for flight in [flight for flight in self._flying.values() if now - flight.began > LOST_S]:
-            del self._flying[flight.job.place]
-            landed.append((flight, CallError(f"the model has not answered for {LOST_S:.0f} s")))
+        for call in [call for call in self._in_flight.values() if now - call.began > LOST_S]:
+            del self._in_flight[call.job.place]
+            landed.append((call, CallError(f"the model has not answered for {LOST_S:.0f} s")))
         return landed
 
-    def _settle(self, flight: _Call, came: Outcome | BaseException) -> Node | None:
+    def _settle(self, call: _Call, came: Outcome | BaseException) -> Node | None:
         """What one attempt came to: a line to keep, or another attempt later."""
-        job, now = flight.job, self._now()
-        old = bool(self.paused) and not self._is_probe(flight)
+        job, now = call.job, self._now()
+        old = bool(self.paused) and not self._is_probe(call)
         if isinstance(came, RestError):
             return None
         if isinstance(came, ModelDownError):
@@ -374,9 +363,9 @@ class ModelCalls:
         return self._retry_or_fall_back(job, now, final=False)
 
     def _retry_or_fall_back(self, job: Job, now: float, *, final: bool) -> Node | None:
-        if job.place in self._anew:  # it keeps its fallback
-            self._in_vain[job.place] = (
-                FALLBACK_RETRIES if final else self._in_vain.get(job.place, 0) + 1
+        if job.place in self._retrying:  # it keeps its fallback
+            self._failed_retries[job.place] = (
+                FALLBACK_RETRIES if final else self._failed_retries.get(job.place, 0) + 1
             )
             return None
         tries = self._tries(job.place) + 1

@@ -2,7 +2,7 @@
 
 Takes nodes that can be built, builds them, commits them in batches.
 
-Knows neither files nor models: what to build comes from a ``Work``, the lines of a model come from
+Knows neither files nor models: what to build comes from ``work.py``, the lines of a model come from
 ``model_calls.py``. One compactor works per memory directory; the others wait for its lock and take
 over when its owner is gone. It gives way to turns: in the same process a busy thread would make
 each step of an append wait for the interpreter.
@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from ..base.cost import ALL
 from ..base.errors import OptchatError
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
     from ..base.cost import Cost
     from ..base.record import Node
-    from .job import Job
+    from ..log.files import Lock
+    from .model_calls import ModelCalls
+    from .work import StoreWork
 
 POLL_S: Final = 1.0
 """Longest sleep: what other processes log is not told to this one, and is seen when it looks again.
@@ -53,72 +55,30 @@ URGENT_RETRY_S: Final = 0.2
 logger = logging.getLogger(__name__)
 
 
-class Work(Protocol):
-    """What the compactor needs of a memory.
-
-    Every method may raise ``OptchatError``: it is reported and tried again later.
-    """
-
-    def take(self, nodes: int, bytes_: int, costs: Collection[Cost]) -> list[Job]:
-        """The next jobs of these costs that can be done now, at most so many nodes and bytes of
-        sources (but at least one if any).
-        """
-
-    def commit(self, nodes: list[Node]) -> None:
-        """Make nodes durable and visible."""
-
-    def extend_search(self, bytes_: int) -> bool:
-        """Make a few more messages searchable; whether there were any."""
-
-    def rest(self) -> None:
-        """Nothing is left to build for now."""
-
-    def version(self) -> object:
-        """Changes whenever any process has logged or built something."""
-
-
-class LockLike(Protocol):
-    """``storage.files.Lock``, as far as it is needed here."""
-
-    def acquire(self, timeout_s: float) -> bool:
-        """Take the lock; whether it was had in time."""
-
-    def release(self) -> None:
-        """Give it back."""
-
-
-class ModelCallsLike(Protocol):
-    """``lanes.Lanes``, as far as it is needed here."""
-
-    @property
-    def busy(self) -> bool:
-        """Whether lines are being written, or will be tried again."""
-
-    def due_in(self) -> float:
-        """Seconds until there is something to do though nothing was logged."""
-
-    def collect(self) -> list[Node]:
-        """Lines that have been written."""
-
-    def begin(self) -> None:
-        """Have more lines written."""
-
-
 class Compactor:
     """Builds nodes until none is ready; then sleeps until something is logged."""
 
     def __init__(
-        self, work: Work, lock: LockLike, node_bytes: int = 512, costs: Collection[Cost] = ALL
+        self,
+        work: StoreWork,
+        lock: Lock,
+        node_bytes: int = 512,
+        costs: Collection[Cost] = ALL,
+        *,
+        on_lock_acquired: Callable[[], None] = lambda: None,
+        release_when_idle: bool = False,
     ) -> None:
-        """``costs``: of the lines made here, in this thread, and not by ``lanes``."""
+        """``costs``: of the lines made here, in this thread, and not by model calls.
+
+        ``on_lock_acquired``: told whenever the work is ours. ``release_when_idle``: without the
+        model that others may have, the work is never kept from them for long.
+        """
         self._work = work
         self._lock = lock
         self._node_bytes = node_bytes
         self._costs = costs
-        self.lanes: ModelCallsLike | None = None
-        self.on_lock_acquired: Callable[[], None] = lambda: None  # told whenever the work is ours
-        # without the model that others may have: the work is never kept from them for long
-        self.release_when_idle = False
+        self._model_calls: ModelCalls | None = None
+        self._on_lock_acquired, self._release_when_idle = on_lock_acquired, release_when_idle
         self._written: list[Node] = []  # by the model, and not on disk yet
         self._wake = threading.Condition()
         self._awake = False
@@ -131,6 +91,10 @@ class Compactor:
         self.failures = 0  # in a row
 
     # -- called by the memory
+
+    def write_by(self, model_calls: ModelCalls | None) -> None:
+        """Have the lines that cost a model's words written by these calls; None: by nobody here."""
+        self._model_calls = model_calls
 
     def start(self) -> None:
         """Start the thread, or start it again if it has died."""
@@ -192,11 +156,11 @@ class Compactor:
             return False
         self.set_urgent(on=True)
         try:
-            self.on_lock_acquired()
+            self._on_lock_acquired()
             while keep_on():
                 self._awake = False
                 if not self.step():
-                    if not (self.lanes and self.lanes.busy):
+                    if not (self._model_calls and self._model_calls.busy):
                         self._work.rest()
                         return True
                     self._sleep(max(LEAST_S, min(URGENT_RETRY_S, self._due_in())))
@@ -215,12 +179,12 @@ class Compactor:
                 try:
                     if not self.owner and self._lock.acquire(0.0):
                         self.owner = True
-                        self.on_lock_acquired()
+                        self._on_lock_acquired()
                     if self.owner and (
                         self._awake or self._work.version() != seen or self._due_in() <= 0
                     ):
                         seen = self._work_off()
-                    if self.owner and self.release_when_idle:
+                    if self.owner and self._release_when_idle:
                         self._leave()
                     # Without the lock there is nothing to be awake for.
                     self._awake = self._awake and self.owner
@@ -271,7 +235,7 @@ class Compactor:
         self._lock.release()
 
     def _due_in(self) -> float:
-        return self.lanes.due_in() if self.lanes and self.owner else POLL_S
+        return self._model_calls.due_in() if self._model_calls and self.owner else POLL_S
 
     def _sleep(self, seconds: float) -> None:
         with self._wake:
@@ -325,8 +289,8 @@ class Compactor:
         if made:
             self._work.commit(made)
         built = bool(made) or written
-        if self.lanes:
-            self.lanes.begin()
+        if self._model_calls:
+            self._model_calls.start()
         if built:
             self.last_error = ""
         searchable = self._searchable(BYTES_AT_ONCE // share // 4, built=built)
@@ -339,8 +303,8 @@ class Compactor:
 
         What the disk refuses is kept here until it does not.
         """
-        if self.lanes:
-            self._written += self.lanes.collect()
+        if self._model_calls:
+            self._written += self._model_calls.collect()
         if not self._written:
             return False
         try:

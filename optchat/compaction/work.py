@@ -33,9 +33,10 @@ _CHEAP_LOOKED_AT: Final = 64
 
 
 class StoreWork:
-    """``Work`` and ``ModelWork`` over one store.
+    """What the compactor and the model calls need of one store.
 
-    ``rested`` is called when nothing is left to build, for the view to follow.
+    Every method may raise ``OptchatError``: it is reported and tried again later. ``rested`` is
+    called when nothing is left to build, for the view to follow.
     """
 
     def __init__(

@@ -83,10 +83,16 @@ class TreeBuilder:
         self._lock = files.Lock(store.derived / "compactor.lock")
         self._usage = Usage(root, clock, redact=model.redact) if model else Usage(root, clock)
         self._work = StoreWork(store, search, rested, self._context(), hidden)
-        self.compactor = Compactor(self._work, self._lock, settings.node_bytes, self.costs)
-        self._lanes = self.compactor.lanes = self._new_lanes()
-        self.compactor.on_lock_acquired = self._take_over
-        self.compactor.release_when_idle = self._for_model and self._model is None
+        self.compactor = Compactor(
+            self._work,
+            self._lock,
+            settings.node_bytes,
+            self.costs,
+            on_lock_acquired=self._take_over,
+            release_when_idle=self._for_model and self._model is None,
+        )
+        self._model_calls = self._new_model_calls()
+        self.compactor.write_by(self._model_calls)
 
     def start(self) -> None:
         """Start the thread, where there is to be one."""
@@ -115,7 +121,8 @@ class TreeBuilder:
         self._lock.renew()
         self._usage.after_fork()
         self.compactor.after_fork()
-        self._lanes = self.compactor.lanes = self._new_lanes()
+        self._model_calls = self._new_model_calls()
+        self.compactor.write_by(self._model_calls)
 
     def settle(
         self, timeout_s: float | None, progress: Callable[[str, int, int], None] | None
@@ -172,7 +179,7 @@ class TreeBuilder:
             "summarizer": f"model {name}".strip() if self._for_model else "local",
             "compactor": self._place(),
             "last_error": self.compactor.last_error
-            or (self._lanes.last_error if self._lanes else "")
+            or (self._model_calls.last_error if self._model_calls else "")
             or model["last_error"],
             "model": model,
         }
@@ -197,12 +204,12 @@ class TreeBuilder:
 
         return context_of(self._store, self._root, self._model, self._hidden)
 
-    def _new_lanes(self) -> ModelCalls | None:
+    def _new_model_calls(self) -> ModelCalls | None:
         if self._model is None:
             return None
-        from .model import lanes_of
+        from .model import model_calls_of
 
-        return lanes_of(
+        return model_calls_of(
             self._store,
             self._settings,
             self._work,
@@ -216,7 +223,7 @@ class TreeBuilder:
         ready = self._store.read(
             lambda index: index.ready(1, ALL if self._for_model else self.costs)
         )
-        busy = self._lanes is not None and self._lanes.busy
+        busy = self._model_calls is not None and self._model_calls.busy
         return not ready and not busy and self._all_searchable()
 
     def _all_searchable(self) -> bool:
@@ -239,17 +246,21 @@ class TreeBuilder:
         """
         if self._store.read(lambda index: index.ready(1, CHEAP)) or not self._all_searchable():
             return False
-        if self._for_model and self._lanes is None:
+        if self._for_model and self._model_calls is None:
             return True
         if not ours:
             return bool(self._usage.paused)
-        return self._lanes is not None and bool(self._lanes.paused) and not self._lanes.busy
+        return (
+            self._model_calls is not None
+            and bool(self._model_calls.paused)
+            and not self._model_calls.busy
+        )
 
     def _take_over(self) -> None:
         """Leave nothing as another process left it."""
-        if self._lanes is not None:
+        if self._model_calls is not None:
             # One of a process that has ended would be told for ever.
-            self._usage.pause(self._lanes.paused)
+            self._usage.pause(self._model_calls.paused)
         try:
             self._store.recost()
         except (

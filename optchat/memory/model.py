@@ -1,4 +1,4 @@
-"""Joins what it takes to have lines written by a model: its context and its lanes.
+"""Joins what it takes to have lines written by a model: its context and its calls.
 
 Imported only where there is a model, because most processes never need it. Called by
 ``builder.py``.
@@ -37,7 +37,7 @@ def context_of(store: Store, root: Path, model: Model, hidden: Callable[[], Hidd
     return Context(store, root / "context.json", ready, hidden)
 
 
-def lanes_of(
+def model_calls_of(
     store: Store,
     settings: Settings,
     work: StoreWork,
@@ -47,7 +47,7 @@ def lanes_of(
     wake: Callable[[], None],
     stopping: Callable[[], bool],
 ) -> ModelCalls:
-    """The lanes on which the model writes its lines of one memory."""
+    """The calls in which the model writes its lines of one memory."""
     author = Author(
         model,
         usage,

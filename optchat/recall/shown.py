@@ -14,7 +14,7 @@ import logging
 import re
 import threading
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..base.errors import OptchatError
 from ..base.host_phrases import HOST_FRAME_CHARS
@@ -82,16 +82,6 @@ class Noted(NamedTuple):
     own_from: int = 0
 
 
-class ShownLog(Protocol):
-    """Where it outlives a process."""
-
-    def noted(self, session: str) -> Noted:
-        """What was last noted of this session."""
-
-    def note(self, session: str, noted: Noted) -> None:
-        """Note it, for whoever goes on with the session."""
-
-
 class ShownNotes:
     """The share of this in the notes on disk."""
 
@@ -138,7 +128,7 @@ class _Known:
 class Shown:
     """What stands in front of each session. Safe to use from several threads."""
 
-    def __init__(self, log: ShownLog) -> None:
+    def __init__(self, log: ShownNotes) -> None:
         self._log = log
         self._sessions: dict[str, _Known] = {}
         self._mutex = threading.Lock()

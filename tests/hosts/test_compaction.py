@@ -182,11 +182,11 @@ def test_a_slow_model_slows_no_hook(apart, elsewhere):
                     took[name] = max(took.get(name, 0), time.monotonic() - began)
             setattr(provider, name, timed)
         talk.say({long("the beach")!r})
-        lanes, until = provider._session.memory().builder._lanes, time.monotonic() + 30
-        while not lanes.busy and time.monotonic() < until:
+        calls, until = provider._session.memory().builder._model_calls, time.monotonic() + 30
+        while not calls.busy and time.monotonic() < until:
             time.sleep(0.05)
         time.sleep(2)
-        out["busy"] = lanes.busy
+        out["busy"] = calls.busy
         for number in range(5):
             talk.say(f"number {{number}}: " + {long("the harbour")!r} + ' @@call optchat_zoom {{"id": 0}}@@')
         talk.end()
