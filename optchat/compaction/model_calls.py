@@ -1,4 +1,4 @@
-"""Model calls in call.
+"""Model calls in flight.
 
 Which line the model writes next, how one that fails is tried again, and when everything pauses.
 
@@ -48,7 +48,7 @@ With more of the recent past unknown, "do it" means nothing.
 LOST_S: Final = 3_600.0
 """A line that has not come back by then never will.
 
-Its thread is given up, and with it its place among those in call. Five answers of a slow model on
+Its thread is given up, and with it its place among those in flight. Five answers of a slow model on
 a slow machine take half of that.
 """
 OUTAGE_AFTER_LINES: Final = 3
@@ -130,7 +130,7 @@ class ModelCalls:
         self._in_flight: dict[Place, _Call] = {}
         self._failed: dict[Place, _Failed] = {}
         self._again: dict[Place, Ready] = {}  # fallbacks to be written anew
-        self._retrying: set[Place] = set()  # those of them in call
+        self._retrying: set[Place] = set()  # those of them in flight
         self._failed_retries: dict[
             Place, int
         ] = {}  # attempts at those of them that stay as they are
