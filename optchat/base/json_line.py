@@ -68,6 +68,18 @@ def load_line(line: bytes) -> dict[str, Any]:
     return raw
 
 
+def load_whole(line: bytes) -> dict[str, Any] | None:
+    """The fields of a line as ``encode_line`` has written it; None where its bytes are others.
+
+    What it returns needs no second look: reading a million lines spares half of its time so.
+    """
+    head, _, tail = line.rpartition(_CRC)
+    if not head or tail != b"%d}" % crc32(b"}", crc32(head)):
+        return None
+    fields = orjson.loads(line)
+    return fields if isinstance(fields, dict) else None
+
+
 def is_whole(line: bytes, fields: dict[str, Any]) -> bool:
     """Whether the checksum in a line is that of its bytes; ``fields`` are those it holds.
 

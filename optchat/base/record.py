@@ -19,7 +19,15 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Final, TypeGuard
 from zlib import crc32
 
-from .json_line import BadLineError, clean, encode_line, is_whole, load_line, lost_its_checksum
+from .json_line import (
+    BadLineError,
+    clean,
+    encode_line,
+    is_whole,
+    load_line,
+    load_whole,
+    lost_its_checksum,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -187,6 +195,37 @@ MAX_LEVEL: Final = 48
 
 Far past any life, small enough that an address always fits SQLite's 64-bit integers.
 """
+_COUNT_END: Final = 1 << MAX_LEVEL
+
+
+def whole_message(line: bytes) -> dict[str, Any] | None:
+    """The fields of a message's line that is as we write it; None where it has to be decoded."""
+    fields = load_whole(line)
+    if fields is None:
+        return None
+    known = fields.get
+    is_ours = (
+        type(known("i")) is int
+        and 0 <= fields["i"] < _COUNT_END
+        and type(known("kind")) is type(known("text")) is type(known("session")) is str
+        and type(known("size")) is int
+    )
+    return fields if is_ours else None
+
+
+def whole_node(line: bytes) -> dict[str, Any] | None:
+    """The same of a node's line."""
+    fields = load_whole(line)
+    if fields is None:
+        return None
+    known = fields.get
+    is_ours = (
+        type(known("l")) is type(known("i")) is type(known("size")) is int
+        and 0 <= fields["l"] <= MAX_LEVEL
+        and 0 <= fields["i"] < _COUNT_END >> fields["l"]
+        and type(known("text")) is type(known("by")) is str
+    )
+    return fields if is_ours else None
 
 
 def _is_damaged(line: bytes, fields: dict[str, Any], before_format_1: Callable[[], str]) -> bool:
@@ -200,7 +239,7 @@ def _is_damaged(line: bytes, fields: dict[str, Any], before_format_1: Callable[[
 
 
 def _is_count(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << MAX_LEVEL
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < _COUNT_END
 
 
 def _text(value: object) -> str:

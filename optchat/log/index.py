@@ -219,7 +219,8 @@ class Index(Lookup):
             for r in rows
         ]
         is_fallback = f"SELECT 1 FROM nodes WHERE level = ? AND idx = ? AND by = {FALLBACK}"
-        if any(
+        # Of an index that is being made anew nobody remembers a text.
+        if ready_too and any(
             self._writer.execute(is_fallback, r.place).fetchone() for r in rows if r.by == "model"
         ):
             self.note_rewritten()

@@ -8,12 +8,20 @@ from __future__ import annotations
 
 import re
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ..base.address import Place
 from ..base.canon import key_of
 from ..base.json_line import BadLineError
-from ..base.record import Message, Node, decode_message, decode_node, message_size
+from ..base.record import (
+    Message,
+    Node,
+    decode_message,
+    decode_node,
+    message_size,
+    whole_message,
+    whole_node,
+)
 from .day_files import DayLog, Spot
 from .index import SAID, TURN
 from .redacted import is_blank
@@ -63,25 +71,21 @@ class Loader:
         rows: list[MessageRow] | list[NodeRow] = []
         known = offset
         spoilt: tuple[bytes, BadLineError] | None = None
-        for piece in log.scan(name, offset):
-            if (
-                spoilt and piece.line
-                # an empty line says that the one before was cut by a crash: no message had its
-                # number
-            ):
+        for begin, line, ended in log.scan(name, offset):
+            # An empty line says that the one before was cut by a crash: no message had its number.
+            if spoilt and line:
                 self._claim(*spoilt)
             spoilt = None
             try:
-                if piece.line and not is_blank(piece.line):
-                    spot = Spot(name, piece.offset, len(piece.line))
-                    rows.append(read(piece.line, spot))  # type: ignore[arg-type]
+                if line and not is_blank(line):
+                    rows.append(read(line, Spot(name, begin, len(line))))  # type: ignore[arg-type]
             except BadLineError as error:
-                if not piece.ended:
+                if not ended:
                     break
                 if log.room == "main":
-                    spoilt = piece.line, error
-                self.index.note_damage(log.room, name, piece.offset, str(error))
-            known = piece.offset + len(piece.line) + piece.ended
+                    spoilt = line, error
+                self.index.note_damage(log.room, name, begin, str(error))
+            known = begin + len(line) + ended
             if len(rows) >= _ROWS_AT_ONCE:
                 add(rows, log.room, ready_too=self.ready)  # type: ignore[arg-type]
                 rows.clear()
@@ -108,11 +112,13 @@ class Loader:
             )
 
     def _message_row(self, line: bytes, spot: Spot) -> MessageRow:
-        message = decode_message(line)
-        if message.id > self.top + ID_JUMP_MAX:
-            raise BadLineError(f"message {message.id}: its number is far beyond the log")
-        self.top = max(self.top, message.id + 1)
-        return message_row(message, spot)
+        fields = whole_message(line)
+        row = message_row(decode_message(line), spot) if fields is None else _row_of(fields, spot)
+        if row.id > self.top + ID_JUMP_MAX:
+            raise BadLineError(f"message {row.id}: its number is far beyond the log")
+        if row.id >= self.top:
+            self.top = row.id + 1
+        return row
 
     def _claim(self, line: bytes, error: BadLineError) -> None:
         """Keep the id a damaged line still shows.
@@ -124,6 +130,11 @@ class Loader:
             self.top = self.claimed = max(self.top, claimed + 1)
 
     def _node_row(self, line: bytes, spot: Spot) -> NodeRow:
+        fields = whole_node(line)
+        if fields is not None:
+            place = Place(fields["l"], fields["i"])
+            chars, by, spare = len(fields["text"]), fields["by"], fields.get("spare") is True
+            return NodeRow(place, spot, fields["size"], chars, by, spare)
         row = node_row(decode_node(line), spot)
         if row.place.end > self.top and b'"crc":' not in line:
             # With its checksum it proves that its messages existed. Without, a mistyped number
@@ -144,12 +155,27 @@ def message_row(message: Message, spot: Spot) -> MessageRow:
     return MessageRow(message.id, spot, size, message.session, names_of(message), message.kind)
 
 
+def _row_of(fields: dict[str, Any], spot: Spot) -> MessageRow:
+    """The same of the fields of its line."""
+    id_, kind, session = fields["i"], fields["kind"], fields["session"]
+    said = fields["text"] if kind == "user" and session else None
+    names = _names(id_, fields.get("uid"), fields.get("turn"), said)
+    return MessageRow(id_, spot, fields["size"], session, names, kind)
+
+
 def names_of(message: Message) -> tuple[str, ...]:
     """The names a message can be looked up by: the host's id, its turn, and what the user said."""
-    names = [message.uid, TURN + message.turn if message.turn else ""]
-    if message.kind == "user" and message.session:
-        names.append(f"{said_name(message.text)}{message.id}")
-    return tuple(name for name in names if name)
+    said = message.text if message.kind == "user" and message.session else None
+    return _names(message.id, message.uid, message.turn, said)
+
+
+def _names(id_: int, uid: str | None, turn: str | None, said: str | None) -> tuple[str, ...]:
+    names = [uid] if uid else []
+    if turn:
+        names.append(TURN + turn)
+    if said is not None:
+        names.append(f"{said_name(said)}{id_}")
+    return tuple(names)
 
 
 def said_name(text: str) -> str:
