@@ -79,10 +79,11 @@ def register_cli(parser: argparse.ArgumentParser) -> None:
         return added
 
     command("status", "what the memory holds, and what to do if something is wrong", facts=True)
-    command("view", "print the view: all of it in one fixed budget").add_argument(
+    command("view", "print the view: all of it in one fixed budget", facts=True).add_argument(
         "--query", metavar="Q", default="", help="also show the lines this question points to"
     )
-    zoom = command("zoom", "open a line of the view: the two lines under it, or the message itself")
+    opened = "open a line of the view: the two lines under it, or the message itself"
+    zoom = command("zoom", opened, facts=True)
     zoom.add_argument(
         "address",
         metavar="ID+N",
@@ -334,7 +335,7 @@ def _view(args: argparse.Namespace) -> int:
 
     with Bars() as bars, _open(args, bars=bars) as memory:
         text = memory.recall(args.query) if args.query else memory.view()
-    print(text)
+    _facts(args, {"query": args.query, "chars": len(text), "text": text}, text)
     return 0
 
 
@@ -343,7 +344,7 @@ def _zoom(args: argparse.Namespace) -> int:
 
     with Bars() as bars, _open(args, bars=bars) as memory:
         text = memory.zoom(_address(args.address), page=args.page)
-    print(text)
+    _facts(args, {"address": _address(args.address), "page": args.page, "text": text}, text)
     return 0
 
 

@@ -432,6 +432,13 @@ def test_date_says_when_by_whom_and_where(home, capsys):
     ]
 
 
+def test_view_and_zoom_print_their_text_as_json(home, capsys):
+    for command in (["view"], ["view", "--query", "kayaks"], ["zoom", "0"]):
+        _, text, _ = in_process(capsys, *command, "--home", home)
+        status, out, _ = in_process(capsys, *command, "--json", "--home", home)
+        assert (status, json.loads(out)["text"] + "\n") == (0, text)
+
+
 def test_search_prints_one_line_a_hit_that_zoom_takes(home, capsys):
     status, out, _ = in_process(capsys, "search", "kayaks", "--home", home)
     assert (status, out) == (0, "1+1|talk: Eleven kayaks, 五艘划艇 and Ilse.\n")
