@@ -29,7 +29,7 @@ from ..log.session_notes import NoteLog
 from ..log.store import Store
 from ..log.takeover import take_over
 from ..recall import zoom
-from ..recall.excerpt import excerpt
+from ..recall.excerpt import excerpt, spans_of
 from ..recall.recall import Recall
 from ..recall.search import hits
 from ..recall.shown import Shown, ShownNotes, standing_in
@@ -302,7 +302,8 @@ class Memory:
         """Lines for messages [first, end), or those of one session among them, in at most
         ``max_chars`` characters.
         """
-        return excerpt(self.store, first, end, max_chars, session)
+        spans = spans_of(self.store, clean(session), first, end)
+        return "\n".join(excerpt(self.store, spans, max_chars, self.settings.node_bytes))
 
     def search(self, query: str, limit: int = 20, *, newest: bool = False) -> list[Hit]:
         """Messages that hold the words of ``query``, at most 1,000, best or newest first, each with

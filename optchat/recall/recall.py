@@ -17,9 +17,9 @@ from ..tree.lines import Lines
 from ..tree.render import arrange, framed, shown_lines
 from ..tree.spans import gaps, runs, union
 from ..tree.view import outside, tile
+from .excerpt import excerpt
 from .focus import Matches, find, line_of
 from .focus_lines import FRAME_CHARS, FocusLine, fitting, focus_framed, weave
-from .news import news
 from .rank import singles_out
 from .shown import FRAME_CHARS as MORE_FRAME_CHARS
 from .shown import Standing, leaves_in, more_framed
@@ -138,7 +138,7 @@ class Recall:
         share = left * 2 // 3 if behind else turn // 2
         if max(turn, share) < _MORE_LEAST:
             return ""
-        fresh = news(self._store, missing, share, self._view.node_bytes, beside.named)
+        fresh = excerpt(self._store, missing, share, self._view.node_bytes, beside.named)
         turn -= sum(map(len, fresh)) + len(fresh)
         found = self._sharp(query, {*own, *beside.ids, *leaves_in(fresh)}, turn)
         return more_framed(found, fresh) if found or fresh else ""
