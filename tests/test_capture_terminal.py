@@ -173,6 +173,19 @@ def test_a_compression_that_no_hook_tells_of_logs_nothing(life, flavour, rotate,
     closed(world)
 
 
+def test_a_broken_turn_of_a_silent_branch_is_not_its_origin_s(life):
+    world, agent = life("A")
+    agent.turn(Turn("go"))
+    agent.turn(Turn("ok"))
+    agent.vanish()
+    world.leave_untold("s1")
+    agent = world.start(world.copy("s1", uids=False))
+    agent.turn(Turn("ok", end="interrupt"))
+    agent.turn(Turn("go", [Step()], end="interrupt"))
+    agent.exit()
+    closed(world)
+
+
 # -- requests sent again
 
 
@@ -277,6 +290,45 @@ def test_a_message_sent_again_is_said_twice(life, flavour, end):
     agent.exit(own=True)
     closed(world)
     assert [m.text for m in world.store.log if m.kind == "user"] == ["x", "y", "y", "z"]
+
+
+@pytest.mark.parametrize("joined", [False, True])
+@pytest.mark.parametrize("end", ["ok", "die", "interrupt"])
+def test_half_an_answer_sent_again_comes_back_once(life, end, joined):
+    world, agent = life("A")
+    agent.turn(Turn("go", end="partial"))
+    agent.retry()
+    agent.turn(Turn("ok"))
+    agent.turn(Turn("ok", end=end))
+    agent.crash()
+    agent = world.start("s1", joined=joined)
+    agent.turn(Turn("ok"))
+    agent.turn(Turn("ok"))
+    agent.exit()
+    closed(world)
+
+
+def test_half_an_answer_sent_again_is_known_behind_a_summary(life):
+    world, agent = life("A", rotate=True)
+    agent.turn(Turn("go"))
+    agent.turn(Turn("go", [Step(), Step(compress=True)]))
+    agent.turn(Turn("ok"))
+    agent.turn(Turn("go", end="partial"))
+    agent.retry()
+    agent.turn(Turn("ok"))
+    agent.exit()
+    closed(world)
+
+
+def test_half_an_answer_a_branch_shows_belongs_to_its_origin(life):
+    world, agent = life("A")
+    agent.turn(Turn("ok", end="partial", answer="1"))
+    agent.retry()
+    agent.turn(Turn("ok", end="die_unsaved"))
+    agent = world.start("s1")
+    agent.branch()
+    agent.exit()
+    closed(world)
 
 
 @BOTH

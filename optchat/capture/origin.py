@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from ..base.canon import canon, has_mask
+from ..base.canon import canon, has_mask, without_end
 from .host_text import alike
 from .reconcile import Plan, Turn, reconcile
 from .session_records import Fork, SessionRecords
@@ -164,7 +164,9 @@ def _ends_with_running(items: Sequence[Item], turn: Turn, drafts: Sequence[Draft
     """
     own = next((draft for draft in drafts if draft.token == turn.running), None)
     last = next((item for item in reversed(items) if item.said and not item.steer), None)
-    return own is not None and last is not None and own.text is not None and last.canon == own.canon
+    if own is None or last is None or own.text is None:
+        return False
+    return without_end(last.canon, own.canon) is not None  # joined to one that broke off, maybe
 
 
 def _as_its_own(items: Sequence[Item], name: str, there: News, turn: Turn) -> Plan | None:
