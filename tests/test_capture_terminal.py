@@ -186,6 +186,20 @@ def test_a_broken_turn_of_a_silent_branch_is_not_its_origin_s(life):
     closed(world)
 
 
+def test_a_silent_branch_joins_what_had_a_retry_between(life):
+    world, agent = life("B")
+    agent.turn(Turn("ok", end="die"))
+    agent = world.start("s1")
+    agent.turn(Turn("ok", answer="1"))
+    agent.retry()
+    agent.vanish()
+    world.leave_untold("s1")
+    agent = world.start(world.copy("s1", uids=False), joined=True)
+    agent.turn(Turn("go", answer="2"))
+    agent.exit()
+    closed(world)
+
+
 # -- requests sent again
 
 

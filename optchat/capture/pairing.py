@@ -391,6 +391,8 @@ class Pairing:
                 if more is None:
                     break
                 here, rest = here + 1, more
+            if rest and (whole_rest := self._next(f"said|{whole[start + 2 :]}", first)) is not None:
+                return whole_rest, ""  # those right behind the first were taken back
             further = self._next_said(rest, here) if rest else (here, "")
             return further if further[0] is not None else (here, rest)
         return None, ""
