@@ -334,6 +334,16 @@ def test_half_an_answer_sent_again_is_known_behind_a_summary(life):
     closed(world)
 
 
+def test_half_an_answer_whose_beginning_was_shown_comes_back_once(life):
+    world, agent = life("A", keep=6)
+    agent.turn(Turn("x", answer="1"))
+    agent.turn(Turn("y", [Step()], answer="2"))
+    agent.turn(Turn("z", [Step(), Step(compress=True)], end="partial", answer="3"))
+    agent.retry(Turn("w", answer="4"))
+    agent.exit()
+    closed(world)
+
+
 def test_half_an_answer_a_branch_shows_belongs_to_its_origin(life):
     world, agent = life("A")
     agent.turn(Turn("ok", end="partial", answer="1"))
@@ -455,6 +465,27 @@ def test_a_row_without_words_before_an_answer_changes_nothing(life, flavour, odd
     for number in range(10):
         agent.turn(Turn(f"x{number}", [Step()], answer="same", odd=[odd]))
     assert written(world.store) == " ".join(f"u:x{number} c t a:same" for number in range(10))
+    agent.exit()
+    closed(world)
+
+
+def test_an_empty_row_of_the_host_is_not_the_white_space_sent_later(life):
+    world, agent = life("A")
+    agent.turn(Turn("", answer="1", made="recovery"))
+    old = world.start("s1")
+    agent = world.start("s1")
+    agent.turn(Turn("   ", [Step()], answer="2"))
+    old.exit()
+    closed(world)
+
+
+def test_an_empty_row_behind_a_summary_hides_no_answer(life):
+    world, agent = life("A")
+    agent.turn(Turn("x", answer="1"))
+    agent.turn(Turn("y", [Step()], answer="2"))
+    agent.turn(Turn("z", [Step(), Step(compress=True)], answer="3"))
+    agent.turn(Turn("w", answer="4", odd=[[None]]))
+    agent.turn(Turn("   ", end="interrupt"))
     agent.exit()
     closed(world)
 

@@ -126,19 +126,17 @@ def _with_late(
     while at >= 0 and here >= 0:
         item, record = items[at], records[here]
         before = _before(item, rest or item.canon, record)
-        deeds = _deeds_to(items, at) if before is None else range(0)
+        deeds = _deeds_behind(items, at, record) if before is None else range(0)
         if before is not None:
             pairs += [] if rest else [(at, here)]
             at, here, rest = at if before else at - 1, here - 1, before
         elif item.said and not record.said and pairs:
             late.append(here)  # it answers what was said before
             here -= 1
-        elif _is_answer(items, deeds, record) and _is_next(items, deeds, records, late):
+        elif deeds and _is_next(items, deeds, records, late):
             pairs += [(k, late.popleft()) for k in deeds]
             at = deeds[-1] - 1
-        elif _is_answer(items, deeds, record) and (
-            again or not _is_before(items[deeds[-1] - 1 : at + 1], records[:here])
-        ):
+        elif deeds and (again or not _is_before(items[deeds[-1] - 1 : at + 1], records[:here])):
             missing |= {*deeds}
             at = deeds[-1] - 1
         elif record.said and not record.shown and pairs:
@@ -161,20 +159,19 @@ def _before(item: Item, words: str, record: Record) -> str | None:
     return "" if item.key == record.key else None
 
 
-def _deeds_to(items: Sequence[Item], at: int) -> range:
-    """What the agent did up to an item, from that one back."""
+def _deeds_behind(items: Sequence[Item], at: int, record: Record) -> range:
+    """What the agent did up to an item, from that one back to the one that is a record.
+
+    Nothing but where the user's next message follows: else it may be another's, or new.
+    """
+    if at + 1 == len(items) or not items[at + 1].said:
+        return range(0)
     first = at + 1
-    while first > 0 and not items[first - 1].said:
+    while first > 0 and not items[first - 1].said and items[first - 1].key != record.key:
         first -= 1
-    return range(at, first - 1, -1)
-
-
-def _is_answer(items: Sequence[Item], deeds: range, record: Record) -> bool:
-    """Whether deeds stand between a known message of the user's and another one."""
-    if not deeds or not deeds[-1] or deeds[0] + 1 == len(items):
-        return False
-    asked = items[deeds[-1] - 1]
-    return items[deeds[0] + 1].said and _before(asked, asked.canon, record) is not None
+    known = items[first - 1] if first else None
+    found = known is not None and _before(known, known.canon, record) is not None
+    return range(at, first - 1, -1) if found else range(0)
 
 
 def _is_next(
