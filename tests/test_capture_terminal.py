@@ -200,6 +200,18 @@ def test_a_silent_branch_joins_what_had_a_retry_between(life):
     closed(world)
 
 
+def test_a_silent_summary_may_end_with_turns_no_list_has_shown(life):
+    world, agent = life("A")
+    agent.turn(Turn("x", [Step(), Step()], answer="1"))
+    agent.turn(Turn("y", end="partial", answer="2"))
+    agent.turn(Turn("z", end="partial", answer="3"))
+    agent.vanish()
+    agent = world.start(world.compress("s1", rotate=True), gateway=True)
+    agent.turn(Turn("w", answer="4"))
+    agent.exit()
+    closed(world)
+
+
 # -- requests sent again
 
 
@@ -330,6 +342,20 @@ def test_half_an_answer_sent_again_is_known_behind_a_summary(life):
     agent.turn(Turn("go", end="partial"))
     agent.retry()
     agent.turn(Turn("ok"))
+    agent.exit()
+    closed(world)
+
+
+def test_half_an_answer_first_shown_by_a_branch_is_known(life):
+    world, agent = life("A")
+    agent.turn(Turn("x", [Step()], end="die_answered", answer="1"))
+    agent = world.start("s1")
+    agent.retry()
+    agent.vanish()
+    world.leave_untold("s1")
+    world.start(world.copy("s1", uids=False)).exit()
+    agent = world.start("s1")
+    agent.turn(Turn("y", answer="2"))
     agent.exit()
     closed(world)
 
@@ -465,6 +491,18 @@ def test_a_row_without_words_before_an_answer_changes_nothing(life, flavour, odd
     for number in range(10):
         agent.turn(Turn(f"x{number}", [Step()], answer="same", odd=[odd]))
     assert written(world.store) == " ".join(f"u:x{number} c t a:same" for number in range(10))
+    agent.exit()
+    closed(world)
+
+
+def test_a_recovery_stands_behind_what_was_lost_though_its_list_shrinks(life):
+    world, agent = life("A")
+    agent.turn(Turn("x", end="die"))
+    agent = world.start("s1")
+    agent.turn(Turn("y", answer="1", odd=[[{}]]))
+    agent.turn(Turn("z", end="die_unsaved"))
+    agent = world.start("s1")
+    agent.turn(Turn("", answer="2", made="recovery"))
     agent.exit()
     closed(world)
 

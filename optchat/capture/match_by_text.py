@@ -13,9 +13,10 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from ..base.canon import without_end
-from .alignment import align, explained_by, with_late
+from .alignment import align, explained_by
 from .assign_turns import expected
 from .host_messages import STEER, Item
+from .late_deeds import with_late
 from .open_turns import Piece, Unit
 from .pairing import Match
 from .plan import Bind, Footing, New, is_blank, new_after
