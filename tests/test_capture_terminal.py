@@ -173,6 +173,45 @@ def test_a_compression_that_no_hook_tells_of_logs_nothing(life, flavour, rotate,
     closed(world)
 
 
+def test_a_broken_turn_of_a_silent_branch_is_not_its_origin_s(life):
+    world, agent = life("A")
+    agent.turn(Turn("go"))
+    agent.turn(Turn("ok"))
+    agent.vanish()
+    world.leave_untold("s1")
+    agent = world.start(world.copy("s1", uids=False))
+    agent.turn(Turn("ok", end="interrupt"))
+    agent.turn(Turn("go", [Step()], end="interrupt"))
+    agent.exit()
+    closed(world)
+
+
+def test_a_silent_branch_joins_what_had_a_retry_between(life):
+    world, agent = life("B")
+    agent.turn(Turn("ok", end="die"))
+    agent = world.start("s1")
+    agent.turn(Turn("ok", answer="1"))
+    agent.retry()
+    agent.vanish()
+    world.leave_untold("s1")
+    agent = world.start(world.copy("s1", uids=False), joined=True)
+    agent.turn(Turn("go", answer="2"))
+    agent.exit()
+    closed(world)
+
+
+def test_a_silent_summary_may_end_with_turns_no_list_has_shown(life):
+    world, agent = life("A")
+    agent.turn(Turn("x", [Step(), Step()], answer="1"))
+    agent.turn(Turn("y", end="partial", answer="2"))
+    agent.turn(Turn("z", end="partial", answer="3"))
+    agent.vanish()
+    agent = world.start(world.compress("s1", rotate=True), gateway=True)
+    agent.turn(Turn("w", answer="4"))
+    agent.exit()
+    closed(world)
+
+
 # -- requests sent again
 
 
@@ -277,6 +316,69 @@ def test_a_message_sent_again_is_said_twice(life, flavour, end):
     agent.exit(own=True)
     closed(world)
     assert [m.text for m in world.store.log if m.kind == "user"] == ["x", "y", "y", "z"]
+
+
+@pytest.mark.parametrize("joined", [False, True])
+@pytest.mark.parametrize("end", ["ok", "die", "interrupt"])
+def test_half_an_answer_sent_again_comes_back_once(life, end, joined):
+    world, agent = life("A")
+    agent.turn(Turn("go", end="partial"))
+    agent.retry()
+    agent.turn(Turn("ok"))
+    agent.turn(Turn("ok", end=end))
+    agent.crash()
+    agent = world.start("s1", joined=joined)
+    agent.turn(Turn("ok"))
+    agent.turn(Turn("ok"))
+    agent.exit()
+    closed(world)
+
+
+def test_half_an_answer_sent_again_is_known_behind_a_summary(life):
+    world, agent = life("A", rotate=True)
+    agent.turn(Turn("go"))
+    agent.turn(Turn("go", [Step(), Step(compress=True)]))
+    agent.turn(Turn("ok"))
+    agent.turn(Turn("go", end="partial"))
+    agent.retry()
+    agent.turn(Turn("ok"))
+    agent.exit()
+    closed(world)
+
+
+def test_half_an_answer_first_shown_by_a_branch_is_known(life):
+    world, agent = life("A")
+    agent.turn(Turn("x", [Step()], end="die_answered", answer="1"))
+    agent = world.start("s1")
+    agent.retry()
+    agent.vanish()
+    world.leave_untold("s1")
+    world.start(world.copy("s1", uids=False)).exit()
+    agent = world.start("s1")
+    agent.turn(Turn("y", answer="2"))
+    agent.exit()
+    closed(world)
+
+
+def test_half_an_answer_whose_beginning_was_shown_comes_back_once(life):
+    world, agent = life("A", keep=6)
+    agent.turn(Turn("x", answer="1"))
+    agent.turn(Turn("y", [Step()], answer="2"))
+    agent.turn(Turn("z", [Step(), Step(compress=True)], end="partial", answer="3"))
+    agent.retry(Turn("w", answer="4"))
+    agent.exit()
+    closed(world)
+
+
+def test_half_an_answer_a_branch_shows_belongs_to_its_origin(life):
+    world, agent = life("A")
+    agent.turn(Turn("ok", end="partial", answer="1"))
+    agent.retry()
+    agent.turn(Turn("ok", end="die_unsaved"))
+    agent = world.start("s1")
+    agent.branch()
+    agent.exit()
+    closed(world)
 
 
 @BOTH
@@ -389,6 +491,39 @@ def test_a_row_without_words_before_an_answer_changes_nothing(life, flavour, odd
     for number in range(10):
         agent.turn(Turn(f"x{number}", [Step()], answer="same", odd=[odd]))
     assert written(world.store) == " ".join(f"u:x{number} c t a:same" for number in range(10))
+    agent.exit()
+    closed(world)
+
+
+def test_a_recovery_stands_behind_what_was_lost_though_its_list_shrinks(life):
+    world, agent = life("A")
+    agent.turn(Turn("x", end="die"))
+    agent = world.start("s1")
+    agent.turn(Turn("y", answer="1", odd=[[{}]]))
+    agent.turn(Turn("z", end="die_unsaved"))
+    agent = world.start("s1")
+    agent.turn(Turn("", answer="2", made="recovery"))
+    agent.exit()
+    closed(world)
+
+
+def test_an_empty_row_of_the_host_is_not_the_white_space_sent_later(life):
+    world, agent = life("A")
+    agent.turn(Turn("", answer="1", made="recovery"))
+    old = world.start("s1")
+    agent = world.start("s1")
+    agent.turn(Turn("   ", [Step()], answer="2"))
+    old.exit()
+    closed(world)
+
+
+def test_an_empty_row_behind_a_summary_hides_no_answer(life):
+    world, agent = life("A")
+    agent.turn(Turn("x", answer="1"))
+    agent.turn(Turn("y", [Step()], answer="2"))
+    agent.turn(Turn("z", [Step(), Step(compress=True)], answer="3"))
+    agent.turn(Turn("w", answer="4", odd=[[None]]))
+    agent.turn(Turn("   ", end="interrupt"))
     agent.exit()
     closed(world)
 

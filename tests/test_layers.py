@@ -232,6 +232,7 @@ PURE = [
     "capture/copies",
     "capture/host_messages",
     "capture/host_text",
+    "capture/late_deeds",
     "capture/list_reader",
     "capture/match_by_id",
     "capture/match_by_text",

@@ -98,40 +98,6 @@ def explained_by(
     return _pairs(items, records, runs, known[:end], len(items)) if end is not None else []
 
 
-def with_insertion(
-    items: Sequence[Item], records: Sequence[Record]
-) -> tuple[list[tuple[int, int]], range]:
-    """Item and record of a list that is all of the records and, in one place between them, deeds of
-    the agent's; and those.
-
-    Nothing where the list is no such one. A turn that broke off before any hook showed what it did
-    comes back from a database so, when younger turns are logged already.
-    """
-    nothing: list[tuple[int, int]] = []
-    more = len(items) - len(records)
-    if more <= 0:
-        return nothing, range(0)
-    first = next(
-        (at for at, record in enumerate(records) if record.key != items[at].key), len(records)
-    )
-    same = 0
-    while same < len(records) - first and records[-1 - same].key == items[-1 - same].key:
-        same += 1
-    new = range(first, first + more)
-    if (
-        not first
-        or not same
-        or first + same < len(records)
-        or any(items[at].said for at in new)
-        or not items[new.stop].said
-    ):
-        return nothing, range(0)
-    return [
-        *((at, at) for at in range(first)),
-        *((at + more, at) for at in range(first, len(records))),
-    ], new
-
-
 def _runs(sequence: Sequence[Item | Record]) -> list[_Run]:
     runs: list[_Run] = []
     open_run: _Run | None = None

@@ -124,11 +124,11 @@ class Capture:
             own = next((item for item in read_message(last) if item.said), None)
             text = own.text if own is not None else text
             if own is None:
-                self._begin_hosts_own(length)
+                self._begin_hosts_own(length, last)
                 return
         what = user_text(text)
         if what is None:
-            self._begin_hosts_own(length)
+            self._begin_hosts_own(length, last)
             return
         form, date = canon(what.text), self._date()
         with self._turns_lock:
@@ -274,12 +274,14 @@ class Capture:
         self._refresh()
         self._adopt()
 
-    def _begin_hosts_own(self, length: int) -> None:
+    def _begin_hosts_own(self, length: int, message: object) -> None:
         """A turn the host opens by a row of its own: what it brings is no older turn's."""
         with self._turns_lock:
             self._early = None
             self._cut_off(length)
-            self._begin(Begun("", "", textless=False, time=seconds(self._date()), length=length))
+            turn = Begun("", "", textless=False, time=seconds(self._date()), length=length)
+            turn.message = message
+            self._begin(turn)
 
     def _begin(self, turn: Begun) -> None:
         self._turns.append(turn)
@@ -309,8 +311,10 @@ class Capture:
         Its hook may come late, when the next turn has begun.
         """
         with self._turns_lock:
-            count = self._reader.count  # a list is at least as long as what its turn began with
-            waiting = [turn for turn in self._turns if not turn.over and turn.length <= count]
+            # A list is at least as long as what its turn began with, or holds its very message.
+            place_of, count = self._reader.place_of, self._reader.count
+            waiting = [turn for turn in self._turns if not turn.over]
+            waiting = [t for t in waiting if place_of(t.message, t.length - 1) < count]
         if (hosts := hosts_own(waiting, user_content)) is not None:
             return hosts
         waiting = [turn for turn in waiting if turn.token]
@@ -392,9 +396,8 @@ class Capture:
             )
             if hosts_own is not None:
                 facts.hosts_own, facts.began = True, hosts_own.time
-                facts.since = (
-                    self._reader.first_from(hosts_own.length - 1) if hosts_own.length else None
-                )
+                place = self._reader.place_of(hosts_own.message, hosts_own.length - 1)
+                facts.since = self._reader.first_from(place) if place >= 0 else None
                 facts.unseen = not hosts_own.shown
             facts.rewound = facts.rewound or any(
                 draft.text == UNDO_NOTE and draft.kind == "note" for draft in drafts

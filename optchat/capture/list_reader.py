@@ -77,6 +77,16 @@ class Reader:
         """Whether the list that was read last holds this very object at a place."""
         return at < len(self._given) and self._given[at] is message
 
+    def place_of(self, message: object, at: int) -> int:
+        """Where the list that was read last holds this very object; ``at`` where it does not.
+
+        Once it has joined messages before it, a host holds it further to the front.
+        """
+        if message is None or self.is_at(message, at):
+            return at
+        back = range(min(at, len(self._given)) - 1, -1, -1)
+        return next((place for place in back if self._given[place] is message), at)
+
     def first_from(self, at: int) -> Item | None:
         """The first item of the messages from a place on in the list that was read last."""
         return next(chain.from_iterable(self._parts[at:]), None)

@@ -249,11 +249,26 @@ def _names_of(item: Item, records: Sequence[Record], here: int) -> list[Bind]:
     Without them all a later list, which shows the messages apart, would bring them as new.
     """
     names = (item.uid, *item.absorbed) if item.uid else ()
-    first = here + 1 - len(names)
-    together = records[first : here + 1] if first >= 0 else ()
-    if len(names) > 1 and item.canon == joined(*(record.canon for record in together)):
+    together = _joined_of(item.canon, records[: here + 1])
+    if len(names) > 1 and len(names) == len(together):
         return [Bind(record.id, uid=name) for record, name in zip(together, names, strict=True)]
     return [Bind(records[here].id, uid=name) for name in names[:1]]
+
+
+def _joined_of(words: str, records: Sequence[Record]) -> list[Record]:
+    """The last records that a text is joined of; none where it is not, to its beginning.
+
+    What was taken back may stand between them.
+    """
+    found: list[Record] = []
+    for record in reversed(records):
+        before = without_end(words, record.canon) if record.said and record.canon else None
+        if before is not None:
+            found.insert(0, record)
+            words = before
+            if not words:
+                return found
+    return []
 
 
 def _known_steers(case: Reconciliation, unknown: list[Item]) -> set[int]:

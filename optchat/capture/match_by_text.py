@@ -9,18 +9,20 @@ before it is compared with the log by ``alignment``. Called by ``reconcile``.
 from __future__ import annotations
 
 from collections import Counter
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 from ..base.canon import without_end
-from .alignment import align, explained_by, with_insertion
+from .alignment import align, explained_by
 from .assign_turns import expected
 from .host_messages import STEER, Item
+from .late_deeds import with_late
 from .open_turns import Piece, Unit
 from .pairing import Match
 from .plan import Bind, Footing, New, is_blank, new_after
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from .plan import Reconciliation
     from .session_records import Record
@@ -79,41 +81,104 @@ def _after_known(
         else next((at for at in range(len(records) - 1, -1, -1) if records[at] is case.own), None)
     )
     old, rest = _parted(case, flow)
-    if (shown := _shown_after_all(case, old, records, cut=cut)) is not None:
-        new = new_after(old, shown)
-        _place_missing(new, old, records, shown)
-        return [*new, *rest], shown, flow
-    match = align(
-        old, records, expected(case, old), cut=cut, own=own, is_own_list=case.turn.is_own_list
-    )
+    new, match = _matched(case, old, records, cut=cut, own=own)
     case.plan.consistent = match.consistent
-    _go_on_in(case, records, match)
-    new = new_after(old, match)
-    _place_missing(new, old, records, match)
     return [*new, *rest], match, flow
 
 
+def _matched(
+    case: Reconciliation,
+    items: Sequence[Item],
+    records: Sequence[Record],
+    *,
+    cut: bool,
+    own: int | None = None,
+) -> tuple[list[New], Match]:
+    """What is new of items without the running turn's message, unless that is logged as ``own``."""
+    both: Sequence[Record] = _with_unshown(case, items, records)
+    match = _shown_after_all(case, items, records, both, cut=cut)
+    if match is None:
+        is_own_list = case.turn.is_own_list and case.running is None
+        match = align(
+            items, records, expected(case, items), cut=cut, own=own, is_own_list=is_own_list
+        )
+        both = records
+    _go_on_in(case, both, match)
+    new = new_after(items, match)
+    _place_missing(new, items, both, match)
+    if both is not records:
+        place = {record.id: at for at, record in enumerate(records)}
+        match.pairs = [(at, place[both[k].id]) for at, k in match.pairs if both[k].shown]
+    return new, match
+
+
 def _shown_after_all(
-    case: Reconciliation, items: Sequence[Item], records: Sequence[Record], *, cut: bool
+    case: Reconciliation,
+    items: Sequence[Item],
+    records: Sequence[Record],
+    both: Sequence[Record],
+    *,
+    cut: bool,
 ) -> Match | None:
     """The match of a list that shows just what is logged, turns among it that no list had shown.
 
-    And what the agent did in one that broke off, in its place.
+    And what the agent did in one that broke off, in its place; then open turns may follow.
+    ``both``: the records and those turns.
     """
     if explained_by(items, records, cut=cut):
         return None
-    late = case.known.unshown(case.turn.session)
-    both = sorted([*records, *late], key=lambda record: record.id)
+    end, missing = len(items), frozenset[int]()
     pairs = explained_by(items, both, cut=cut)
-    missing: Sequence[int] = ()
     if not any(not both[here].shown for _, here in pairs):
-        pairs, missing = ([], ()) if cut else with_insertion(items, both)
-    if not pairs:
+        for end in _ends_before_open(case, items):
+            pairs, missing = with_late(items[:end], both, cut=cut)
+            if pairs:
+                break
+    if not pairs or _is_taken_back(case, items, both[pairs[-1][1]]):
         return None
-    case.plan.binds += [Bind(both[here].id) for _, here in pairs if not both[here].shown]
-    place = {record.id: at for at, record in enumerate(records)}
-    pairs = [(at, place[both[here].id]) for at, here in pairs if both[here].shown]
-    return Match(old=len(items), pairs=pairs, missing=frozenset(missing))
+    late = {both[here].id for _, here in pairs if not both[here].shown}
+    case.plan.binds += [Bind(id_) for id_ in sorted(late)]
+    case.drafts = [d for d in case.drafts if d.record is None or d.record.id not in late]
+    return Match(old=end, pairs=pairs, missing=missing)
+
+
+def _is_taken_back(case: Reconciliation, items: Sequence[Item], last: Record) -> bool:
+    """Whether the user has taken back the last record of a list, and has said more since.
+
+    That may explain the list as well, and is the likelier.
+    """
+    begun = any(draft.record is None and draft.said for draft in case.open)
+    return begun and last.id < expected(case, items).retracted
+
+
+def _ends_before_open(case: Reconciliation, items: Sequence[Item]) -> Iterator[int]:
+    """The end of a list, and the places before it from where on each message may be an open
+    turn's.
+    """
+    yield len(items)
+    opens = expected(case, items).opens
+    for at in range(len(items) - 1, 0, -1):
+        if items[at].said:
+            if not opens(items[at]):
+                break
+            yield at
+
+
+def _with_unshown(
+    case: Reconciliation, items: Sequence[Item], records: Sequence[Record]
+) -> list[Record]:
+    """The records, and the turns that no list had shown, from the place where a list is read."""
+    footing = case.plan.footing
+    late = case.known.unshown(case.turn.session)
+    late = [r for r in late if footing is None or r.id > footing.record.id]
+    return _without_cleared(items, sorted([*records, *late], key=lambda record: record.id))
+
+
+def _without_cleared(items: Sequence[Item], records: Sequence[Record]) -> list[Record]:
+    """The records without results of calls whose results a compression has taken out of a list."""
+    calls = {item.call for item in items if item.kind == "tool"}
+    cleared = calls - {item.call for item in items if item.kind == "echo"}
+    return [r for r in records if r.kind != "echo" or r.call not in cleared]
 
 
 def _with_own(
@@ -133,10 +198,7 @@ def _with_own(
     if remainder:
         before.append(_cut_short(flow[at], remainder))
     old, between = _parted(case, before)
-    match = _shown_after_all(case, old, records, cut=cut) or align(
-        old, records, expected(case, old), cut=cut
-    )
-    _go_on_in(case, records, match)
+    new, match = _matched(case, old, records, cut=cut)
     if before and before[-1].said:
         pass  # unanswered: hosts join and part such messages, so what stands before is not clear
     elif match.pairs and match.pairs[-1][0] == len(before) - 1 and not match.rest:
@@ -145,13 +207,11 @@ def _with_own(
         case.before = -1
     assert case.running is not None
     if (again := _taken_for_another(case, flow[at + 1 :], records, match)) is not None:
-        return [*new_after(old, match), *between, *again], match, before
+        return [*new, *between, *again], match, before
     own_canon = case.running.canon if remainder else flow[at].canon
     own_unit = Unit(own_canon, pieces=[Piece(case.running, own_canon)])
     own_new = New(flow[at], names=(flow[at].uid,), unit=own_unit)
     rest = [New.whole(item) for item in flow[at + 1 :] if not item.again]
-    new = new_after(old, match)
-    _place_missing(new, old, records, match)
     return [*new, *between, own_new, *rest], match, before
 
 
@@ -202,15 +262,14 @@ def _go_on_in(case: Reconciliation, records: Sequence[Record], match: Match) -> 
 
 
 def _place_missing(
-    fresh: list[New], flow: list[Item], records: Sequence[Record], match: Match
+    fresh: list[New], flow: Sequence[Item], records: Sequence[Record], match: Match
 ) -> None:
     """Say of what is missing among logged messages where it was said.
 
-    Where what stands before it was, or else what stands behind it.
+    Where what stands before it was.
     """
     missing = {id(new.item): new for new in fresh if new.missing and new.unit is None}
-    here = dict(match.pairs)
-    session = records[match.pairs[0][1]].session if match.pairs else ""
+    here, session = dict(match.pairs), ""
     for at, item in enumerate(flow if missing else ()):
         if at in here:
             session = records[here[at]].session
@@ -326,9 +385,12 @@ def _step_on(
         later = (record.id for record in reversed(records) if record.key in keys)
         case.plan.reached = max(case.plan.reached, next(later, -1))
     items, said = _AGAIN
-    for at, here in reversed(match.pairs):
+    reached = list(accumulate((here for _, here in match.pairs), max))
+    for (at, here), most in zip(reversed(match.pairs), reversed(reached), strict=True):
         items -= 1
         said -= flow[at].said
+        if here < most:
+            continue  # what was logged late stands before it in the list
         if items > 0 or said > 0 or flow[at].said or flow[at].key != records[here].key:
             continue
         place = next(

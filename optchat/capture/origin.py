@@ -152,7 +152,7 @@ def find_origin(
         least = 0 if is_own_list and best is None else MATCHED_LEAST - 1
         fit = (-len(copied.strangers), common)
         if _adds_less(copied, plan) and common > least and fit > best_fit:
-            reached = max([copied.reached, *(bind.id for bind in copied.binds)])
+            reached = _reached(copied, items, there)
             best, best_fit = Origin(name, there.mark, copy=_up_to(reached, fork, there)), fit
     return own or best
 
@@ -166,8 +166,7 @@ def _ends_with_running(items: Sequence[Item], turn: Turn, drafts: Sequence[Draft
     last = next((item for item in reversed(items) if item.said and not item.steer), None)
     if own is None or last is None or own.text is None:
         return False
-    # A host joins it to messages before it that were not answered.
-    return last.canon == own.canon or bool(without_end(last.canon, own.canon))
+    return without_end(last.canon, own.canon) is not None  # joined to one that broke off, maybe
 
 
 def _as_its_own(items: Sequence[Item], name: str, there: News, turn: Turn) -> Plan | None:
@@ -238,6 +237,15 @@ def _adds_less(found: Plan, plan: Plan) -> bool:
     if plan.strangers:
         return len(found.strangers) < len(plan.strangers)
     return len(found.additions) < len(plan.additions)
+
+
+def _reached(copied: Plan, items: Sequence[Item], there: News) -> int:
+    """The last message of a session that a copy of it has."""
+    reached = max([copied.reached, *(bind.id for bind in copied.binds)])
+    if reached < 0 and any(item.kind == "gap" for item in items):
+        # All that was logged there is in the summary, and the rest was begun since.
+        reached = max((message.id for message in there.messages), default=-1)
+    return reached
 
 
 def _up_to(reached: int, fork: Fork, there: News) -> Fork:
