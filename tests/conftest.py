@@ -6,6 +6,7 @@ left.
 
 import os
 import socket
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,7 @@ _FOREIGN = (
     "DEEPSEEK_",
 )
 
-settings.register_profile("quick", max_examples=20)
+settings.register_profile("quick", max_examples=10)
 _FULL = settings.get_profile("default").max_examples
 _SLOW = {"test_crash.py", "test_damage.py", "test_fuzz.py", "test_model_processes.py"}
 """Files whose tests strike at every operation or every byte of whole lives, or live whole lives of
@@ -75,20 +76,27 @@ def _no_profile_and_no_network(monkeypatch):
         monkeypatch.setattr(socket.socket, name, _guarded(getattr(socket.socket, name)))
 
 
-@pytest.fixture(autouse=True)
-def _no_waiting_for_the_disk(monkeypatch):
+@pytest.fixture(autouse=True, scope="session")
+def _no_waiting_for_the_disk():
     """No test pulls the plug; those about durability count the syncs (``faults.py``).
 
-    Waiting for each would take minutes.
+    Waiting for each would take minutes. Also the fixtures that several tests share do without.
     """
-    monkeypatch.setattr(os, "fsync", lambda _file: None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _file: None)
+        # Both: SQLite syncs as it begins its log, and we then set what is right for users.
+        patch.setattr(sqlite3, "connect", _unsynced(sqlite3.connect))
+        patch.setattr(sqlite, "connect", _unsynced(sqlite.connect))
+        yield
 
-    def connect(path, *rest, connect=sqlite.connect, **options):
-        connection = connect(path, *rest, **options)
+
+def _unsynced(connect):
+    def unsynced(*arguments, **options):
+        connection = connect(*arguments, **options)
         connection.execute("PRAGMA synchronous = OFF")
         return connection
 
-    monkeypatch.setattr(sqlite, "connect", connect)
+    return unsynced
 
 
 def _guarded(connect):

@@ -5,6 +5,7 @@ A clear line saying what is wrong and what to do, and nothing lost.
 
 import json
 import os
+import shutil
 
 import pytest
 from children import unprivileged
@@ -332,19 +333,27 @@ def outcome(start, code, *args):
     return line
 
 
-def fill(start, root, extra=""):
-    start(
-        "memory = Memory.open(sys.argv[1], compact=False)\nmemory.record([Entry(kind='user', "
-        "text=f'message {k}') for k in range(5)])\nassert memory.settle(20)\nmemory.close()\n"
-        + extra,
-        root,
-    ).rest()
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """Puts a memory of five messages where it is told, owned by whoever owns that place."""
+    source = tmp_path_factory.mktemp("filled") / "memory"
+    with Memory.open(source, Settings(), compact=False) as memory:
+        memory.record(said(5))
+        assert memory.settle(20)
+
+    def fill(root):
+        shutil.copytree(source, root)
+        owner = root.parent.stat()
+        for path in (root, *root.rglob("*")):
+            os.chown(path, owner.st_uid, owner.st_gid)
+
+    return fill
 
 
-def test_an_unreadable_day_file_is_named_and_gives_no_number_away():
+def test_an_unreadable_day_file_is_named_and_gives_no_number_away(filled):
     with unprivileged() as (start, directory):
         root = directory / "memory"
-        fill(start, root)
+        filled(root)
         (day,) = (root / "main").iterdir()
         day.chmod(0)
         assert "cannot read" in outcome(
@@ -372,10 +381,10 @@ def test_an_unreadable_day_file_is_named_and_gives_no_number_away():
         )
 
 
-def test_a_directory_without_the_right_to_write_is_named():
+def test_a_directory_without_the_right_to_write_is_named(filled):
     with unprivileged() as (start, directory):
         root = directory / "memory"
-        fill(start, root)
+        filled(root)
         (root / "main").chmod(0o500)
         try:
             assert (
@@ -400,10 +409,10 @@ def test_a_directory_without_the_right_to_write_is_named():
 
 
 @pytest.mark.parametrize("mode", [0o500, 0o400, 0])
-def test_a_memory_directory_that_may_not_be_used_is_named(mode):
+def test_a_memory_directory_that_may_not_be_used_is_named(filled, mode):
     with unprivileged() as (start, directory):
         root = directory / "memory"
-        fill(start, root)
+        filled(root)
         for path in root.iterdir():
             if path.suffix == ".sqlite" or path.name.startswith("index.sqlite"):
                 path.unlink()
@@ -438,10 +447,10 @@ def test_a_home_that_belongs_to_another_is_named():
         assert "cannot make" in outcome(start, "Memory.open(root)", directory / "memory")
 
 
-def test_unreadable_settings_and_view_leave_a_memory_that_works():
+def test_unreadable_settings_and_view_leave_a_memory_that_works(filled):
     with unprivileged() as (start, directory):
         root = directory / "memory"
-        fill(start, root)
+        filled(root)
         for name in ("config.json", "view.json"):
             (root / name).write_bytes(b"{}")
             (root / name).chmod(0)
@@ -455,11 +464,11 @@ def test_unreadable_settings_and_view_leave_a_memory_that_works():
         assert "all defaults are in force" in answer
 
 
-def test_a_file_size_limit_is_like_a_full_disk_and_nothing_is_doubled_when_it_is_lifted():
+def test_a_file_size_limit_is_like_a_full_disk_and_nothing_is_doubled_when_it_is_lifted(filled):
     """RLIMIT_FSIZE: a write that is cut short by the system itself, not by a stand-in."""
     with unprivileged() as (start, directory):
         root = directory / "memory"
-        fill(start, root)
+        filled(root)
         code = """
         import resource, signal
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

@@ -14,6 +14,7 @@ import random
 
 import pytest
 from capturestore import MemoryStore
+from effort import share
 from hostsim import World
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -78,7 +79,7 @@ def test_a_life_is_logged_once_and_in_order(flavour, faults, old):
 
     ``scripts/bench_lives.py`` plays more.
     """
-    found = judgements(flavour, 100, faults=faults, alike=False, old=old)
+    found = judgements(flavour, share(100), faults=faults, alike=False, old=old)
 
     assert sum(not verdict.exact for verdict in found) <= (2 if faults else 0)
 
@@ -101,7 +102,7 @@ def test_a_plain_life_is_logged_once_and_in_order(flavour, faults, seed):
     [("A", False, 0), ("A", True, 7), ("B", False, 0), ("B", True, 2)],
 )
 def test_alike_texts_are_told_apart_but_in_few_lives(flavour, faults, most, old):
-    found = judgements(flavour, 100, faults=faults, alike=True, old=old)
+    found = judgements(flavour, share(100), faults=faults, alike=True, old=old)
 
     assert sum(not verdict.exact for verdict in found) <= most
 

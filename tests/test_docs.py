@@ -112,6 +112,7 @@ def test_a_command_for_the_checkout_runs(command: str, place: Path) -> None:
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_command_line_run_one_after_another(place: Path) -> None:
     for command in [line for line in commands() if line.startswith("optchat ")]:
         ended = run(command, place, place)

@@ -366,7 +366,7 @@ def test_a_view_of_thousands_of_lines_that_wait_for_a_model_is_shown_with_few_qu
     assert_tiles(memory)
 
 
-@pytest.mark.parametrize("step", [6, 60])
+@pytest.mark.parametrize("step", [pytest.param(6, marks=pytest.mark.slow), 60])
 @pytest.mark.parametrize("fresh_each_time", [False, True])
 def test_lines_that_a_model_writes_late_leave_the_view_it_would_have_been(
     opened, root, step, fresh_each_time

@@ -327,6 +327,7 @@ def turn_of(ask, answer):
     return [{"role": "user", "content": ask}, {"role": "assistant", "content": answer}]
 
 
+@pytest.mark.slow
 def test_a_lock_held_by_a_process_that_hangs_is_said_in_time_and_costs_nothing(opened, root):
     """Stopped in the middle of an append, it is neither dead nor at work.
 

@@ -15,6 +15,10 @@ import make_hosts
 
 PACKAGE = make_hosts.CHECKOUT / "optchat"
 
+PLAIN = {"environment_probe": False}
+"""An agent without the line on what Python and pip are installed: both hosts start six programs to
+find out, as long as all the rest of a short test takes."""
+
 
 class Host:
     """One of the two hosts: its environment, or a copy of it without what optchat needs."""
@@ -55,7 +59,7 @@ class Home:
             "api_key": "key",
             **dict(model),
         }
-        config = {"model": model, "memory": {"provider": provider}, **more}
+        config = {"model": model, "memory": {"provider": provider}, "agent": PLAIN, **more}
         if auxiliary:
             named = {
                 "provider": "custom",
