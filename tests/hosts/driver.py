@@ -16,8 +16,6 @@ import time
 from pathlib import Path
 
 from hermes_cli.config import load_config
-from hermes_state import SessionDB
-from run_agent import AIAgent
 
 MODEL = load_config().get("model")
 out = {}
@@ -27,6 +25,10 @@ class Talk:
     """One agent with its conversation. A known session is taken up where it was left."""
 
     def __init__(self, session, platform="cli", resume=False, **options):
+        # Half of a short scenario's time: for those that hold a talk.
+        from hermes_state import SessionDB
+        from run_agent import AIAgent
+
         self.db = SessionDB()
         self.messages = self.db.get_messages_as_conversation(session) if resume else []
         self.agent = AIAgent(

@@ -7,7 +7,7 @@ import json
 import time
 
 import pytest
-from model_server import ModelServer, RefusedError
+from model_server import ModelServer, RefusedError, plain
 
 pytestmark = pytest.mark.hosts
 
@@ -82,25 +82,43 @@ def test_without_a_name_only_the_setting_model_calls_the_main_model(home):
     assert called(home.server) == [("main-model", "main-key-1")]
 
 
-@pytest.mark.parametrize("status", [401, 402, 403, 404, 429])
-def test_a_refused_call_is_made_once_and_the_main_model_does_not_step_in(home, elsewhere, status):
+REFUSALS = [401, 402, 403, 404, 429]
+
+
+def test_a_refused_call_is_made_once_and_the_main_model_does_not_step_in(home, elsewhere):
     def refuse(body):
-        raise RefusedError(status, f"no good: {SECRET}, aux-key-1")
+        raise RefusedError(
+            int(plain(body["messages"][-1]["content"])), f"no good: {SECRET}, aux-key-1"
+        )
 
     elsewhere.auxiliary = home.server.auxiliary = refuse
-    out = ask_one(
-        home, provider="custom", model="aux-model", base_url=elsewhere.url, api_key="aux-key-1"
+    home.configure(
+        auxiliary={
+            "provider": "custom",
+            "model": "aux-model",
+            "base_url": elsewhere.url,
+            "api_key": "aux-key-1",
+        },
+        model={"api_key": "main-key-1"},
     )
+    scenario = (
+        f"{BINDING}\nout['replies'] = [ask(model_of(), str(status)) for status in {REFUSALS}]"
+    )
+    replies = home.play(scenario)["replies"]
 
-    kind, text = out["reply"]
-    assert kind == "ModelDownError"
-    assert str(status) in text
-    assert SECRET not in text
-    assert "aux-key-1" not in text
-    assert called(elsewhere) == [("aux-model", "aux-key-1")]
+    for status, (kind, text) in zip(REFUSALS, replies, strict=True):
+        assert kind == "ModelDownError"
+        assert str(status) in text
+        assert SECRET not in text
+        assert "aux-key-1" not in text
+    assert called(elsewhere) == [("aux-model", "aux-key-1")] * len(REFUSALS)
+    assert home.server.requests == []
 
-    ask_one(home, model="aux-model")
-    assert called(home.server) == [("aux-model", "main-key-1")]
+    home.configure(auxiliary={"model": "aux-model"}, model={"api_key": "main-key-1"})
+    assert [kind for kind, _ in home.play(scenario)["replies"]] == ["ModelDownError"] * len(
+        REFUSALS
+    )
+    assert called(home.server) == [("aux-model", "main-key-1")] * len(REFUSALS)
 
 
 def test_a_model_that_cannot_be_reached_or_has_no_key_is_down(home):
