@@ -27,7 +27,7 @@ def pytest_configure(config):
     )
 
 
-@pytest.fixture(params=["a", "b"])
+@pytest.fixture(params=["a", "b"], scope="module")
 def host(request):
     """A host with everything optchat needs installed."""
     if not make_hosts.is_made(request.param):

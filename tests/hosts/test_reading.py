@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from model_server import memory_blocks, plain
+from homes import Home
+from model_server import ModelServer, memory_blocks, plain
 
 pytestmark = pytest.mark.hosts
 
@@ -14,12 +15,38 @@ PAST = [
 ]
 
 
-def test_the_model_gets_the_view_the_tools_and_how_to_use_them(home):
-    home.seed(*PAST)
+LOOKS = """
+import agent.memory_provider as module
+talk = Talk("s1")
+talk.say("Where was my daughter born?")
+status = talk.provider.recall_status()
+out["known"], out["count"] = hasattr(module, "RecallStatus"), status and status.count
+talk.say('look @@call optchat_zoom {"id": 0, "n": 2}@@ @@call optchat_zoom {"id": "2+1"}@@ @@call optchat_date {"id": 1}@@')
+talk.say('look @@call optchat_zoom {"id": 1, "n": 2}@@ @@call optchat_zoom {}@@')
+talk.end()
+"""
 
-    home.play(
-        """talk = Talk("s1"); out["answer"] = talk.say("Where was my daughter born?"); talk.end()"""
-    )
+
+@pytest.fixture(scope="module")
+def looked(host, tmp_path_factory):
+    """A home whose model was asked, looked closer, and looked in vain; what the host tells."""
+    with ModelServer() as server:
+        home = Home(host, tmp_path_factory.mktemp("looked") / "home", server).install()
+        home.seed(*PAST)
+        return home, home.play(LOOKS)
+
+
+def results(home):
+    """What our tools returned, oldest first."""
+    return [
+        json.loads(message["content"])
+        for message in home.server.chats()[-1]["messages"]
+        if message["role"] == "tool"
+    ]
+
+
+def test_the_model_gets_the_view_the_tools_and_how_to_use_them(looked):
+    home, _ = looked
 
     body = home.server.chats()[0]
     system = plain(body["messages"][0]["content"])
@@ -30,56 +57,23 @@ def test_the_model_gets_the_view_the_tools_and_how_to_use_them(home):
     assert {tool["function"]["name"] for tool in body["tools"]} >= {"optchat_zoom", "optchat_date"}
 
 
-def test_the_model_zooms_and_asks_for_a_date(home):
-    home.seed(*PAST)
+def test_the_model_zooms_and_asks_for_a_date(looked):
+    two, one, date, *_ = results(looked[0])
 
-    home.play(
-        """
-        talk = Talk("s1")
-        talk.say('look @@call optchat_zoom {"id": 0, "n": 2}@@ @@call optchat_zoom {"id": "2+1"}@@ @@call optchat_date {"id": 1}@@')
-        talk.end()
-        """
-    )
-
-    results = [
-        json.loads(message["content"])
-        for message in home.server.chats()[-1]["messages"]
-        if message["role"] == "tool"
-    ]
-    assert results[0]["text"].splitlines()[0].startswith("0+1|user: My daughter Ida")
-    assert "The fjord boat leaves at 7:40." in results[1]["text"]
-    assert results[2]["text"].startswith("1: 2")
+    assert two["text"].splitlines()[0].startswith("0+1|user: My daughter Ida")
+    assert "The fjord boat leaves at 7:40." in one["text"]
+    assert date["text"].startswith("1: 2")
 
 
-def test_a_wrong_address_is_answered_with_the_right_call(home):
-    home.seed(*PAST)
+def test_a_wrong_address_is_answered_with_the_right_call(looked):
+    *_, wrong, none = results(looked[0])
 
-    home.play(
-        """talk = Talk("s1"); talk.say('look @@call optchat_zoom {"id": 1, "n": 2}@@ @@call optchat_zoom {}@@'); talk.end()"""
-    )
-
-    results = [
-        json.loads(message["content"])
-        for message in home.server.chats()[-1]["messages"]
-        if message["role"] == "tool"
-    ]
-    assert "0+2" in results[0]["instead"]
-    assert "optchat_zoom(id=12, n=4)" in results[1]["instead"]
+    assert "0+2" in wrong["instead"]
+    assert "optchat_zoom(id=12, n=4)" in none["instead"]
 
 
-def test_a_host_that_tells_what_was_recalled_is_told_how_many_lines(home):
-    home.seed(*PAST)
-
-    found = home.play(
-        """
-        import agent.memory_provider as module
-        talk = Talk("s1")
-        talk.say("Where was my daughter born?")
-        status = talk.provider.recall_status()
-        out["known"], out["count"] = hasattr(module, "RecallStatus"), status and status.count
-        talk.end()
-        """
-    )
+def test_a_host_that_tells_what_was_recalled_is_told_how_many_lines(looked):
+    home, found = looked
 
     assert found["known"] == (home.host.name == "b")
     assert found["count"] == (len(PAST) if found["known"] else None)

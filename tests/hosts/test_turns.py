@@ -10,7 +10,7 @@ import re
 
 import pytest
 from homes import Home
-from model_server import memory_blocks, plain
+from model_server import ModelServer, memory_blocks, plain
 
 pytestmark = [pytest.mark.hosts, pytest.mark.timeout(400)]
 
@@ -41,6 +41,221 @@ def pair(text):
     return [text, f"Answer to: {text}"]
 
 
+class Sessions:
+    """Some sessions of a home's log: what can be asked of a whole home, asked of them."""
+
+    def __init__(self, home, *names):
+        self.home, self.names = home, names
+
+    def messages(self):
+        return [one for one in self.home.messages() if one["session"] in self.names]
+
+    def said(self):
+        return [(message["kind"], message["text"]) for message in self.messages()]
+
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+TRIVIAL = ["hi", "ok", "ok", "thanks!", "yes do it", "k", "ok"]
+
+EACH_BY_ITSELF = f"""
+talk = Talk("tool")
+talk.say('run it @@call terminal {{"command": "echo tern-7"}}@@')
+talk.say("and now?")
+talk.end()
+
+talk = Talk("parts")
+talk.say([{{"type": "text", "text": "what is this"}}, {{"type": "image_url", "image_url": {{"url": "data:image/png;base64,{PIXEL}"}}}}])
+talk.say("thanks for that")
+talk.end()
+
+talk = Talk("new-1")
+talk.say("one before new"); talk.new("new-2"); talk.say("two after new"); talk.say("three after new")
+talk.end()
+
+talk = Talk("before")
+talk.say("first before it")
+talk.say("never mind this @@wait 4@@", interrupt_after=0.7)
+talk.say("third after it")
+talk.end()
+
+talk = Talk("middle")
+talk.say("first by the middle")
+talk.say("slowly @@drip 0.5@@@@say one two three four five six seven eight nine ten@@", interrupt_after=1.5)
+talk.say("third by the middle")
+talk.end()
+
+talk = Talk("error")
+talk.say("first to fail"); talk.say("bad @@fail 400@@"); talk.say("third to fail")
+talk.end()
+
+talk = Talk("empty")
+talk.say("first to hush"); talk.say("hush @@silent@@"); talk.say("third to hush")
+talk.end()
+
+talk = Talk("last")
+talk.say("first and last"); talk.say("lost? @@wait 4@@", interrupt_after=0.7)
+talk.end()
+
+talk = Talk("trivial")
+[talk.say(text) for text in {TRIVIAL}]
+talk.end()
+
+talk = Talk("undone")
+talk.say("one to keep"); talk.say("two to undo"); talk.undo(); talk.say("two to undo"); talk.say("three to keep")
+talk.end()
+
+talk = Talk("branch-1")
+talk.say("one of the trunk"); talk.branch("branch-2"); talk.say("two of the branch"); talk.say("three of the branch")
+talk.end()
+
+old = Talk("evicted", platform="telegram", user_id="1", chat_id="c1")
+old.say("one of the old")
+old.agent.release_clients()
+new = Talk("evicted", platform="telegram", resume=True, user_id="1", chat_id="c1")
+new.say("two of the new")
+old.end()
+new.say("three of the new")
+new.end()
+"""
+"""Talks that know nothing of each other, in one process: to start it takes longer than each."""
+
+
+@pytest.fixture(scope="module")
+def talked(host, tmp_path_factory):
+    """The home of a program that has held all those talks; asked for its sessions by name."""
+    with ModelServer() as server:
+        home = Home(host, tmp_path_factory.mktemp("talked") / "home", server).install()
+        home.play(EACH_BY_ITSELF)
+    return lambda *names: Sessions(home, *names)
+
+
+def test_a_tool_turn_is_logged_call_by_call(talked):
+    log = talked("tool")
+
+    assert shape(log) == "uctaua"
+    _, call, result, *_ = log.messages()
+    assert call["tool"] == "terminal"
+    assert "echo tern-7" in call["text"]
+    assert "tern-7" in result["text"]
+    assert call["call"] == result["call"]
+
+
+def test_a_message_in_parts_is_logged_with_its_texts_and_a_mark_for_the_image(talked):
+    log = talked("parts")
+
+    assert shape(log) == "uaua"
+    first = log.messages()[0]["text"]
+    assert first.startswith("what is this")
+    assert "sha256" in first
+    assert PIXEL not in json.dumps(log.said())
+    assert "memory-context" not in json.dumps(log.said())
+
+
+def test_new_begins_another_session_and_loses_nothing(talked):
+    log = talked("new-1", "new-2")
+
+    assert words(log) == [*pair("one before new"), *pair("two after new"), *pair("three after new")]
+    assert [message["session"] for message in log.messages()] == ["new-1"] * 2 + ["new-2"] * 4
+
+
+def test_a_turn_interrupted_before_its_answer_keeps_what_the_user_said(talked):
+    log = talked("before")
+
+    assert shape(log) == "uauua"
+    assert words(log) == [
+        *pair("first before it"),
+        "never mind this @@wait 4@@",
+        *pair("third after it"),
+    ]
+
+
+def test_a_turn_interrupted_in_the_middle_of_its_answer(talked):
+    log = talked("middle")
+
+    said = log.said()
+    users = [text for kind, text in said if kind == "user"]
+    assert users[0::2] == ["first by the middle", "third by the middle"]
+    assert sum(text.startswith("slowly") for _, text in said) == 1
+    assert words(log)[-2:] == pair("third by the middle")
+    assert not any("interrupted" in text.lower() for _, text in said)
+
+
+def test_an_error_of_the_model_is_not_logged_as_speech(talked):
+    log = talked("error")
+
+    assert shape(log) == "uauua"
+    assert words(log) == [*pair("first to fail"), "bad @@fail 400@@", *pair("third to fail")]
+
+
+def test_an_empty_answer_is_no_answer(talked):
+    log = talked("empty")
+
+    assert shape(log) == "uauua"
+    assert words(log) == [*pair("first to hush"), "hush @@silent@@", *pair("third to hush")]
+
+
+def test_the_last_turn_is_kept_when_it_was_interrupted_and_nothing_follows(talked):
+    assert words(talked("last")) == [*pair("first and last"), "lost? @@wait 4@@"]
+
+
+def test_trivial_prompts_are_messages_like_any_other(talked):
+    assert words(talked("trivial")) == [text for prompt in TRIVIAL for text in pair(prompt)]
+
+
+def test_an_undone_turn_stays_in_the_log_with_a_note(talked):
+    log = talked("undone")
+
+    assert shape(log) == "uauanuaua"
+    assert words(log) == [
+        *pair("one to keep"),
+        *pair("two to undo"),
+        *pair("two to undo"),
+        *pair("three to keep"),
+    ]
+
+
+def test_a_branch_goes_on_from_where_it_left(talked):
+    log = talked("branch-1", "branch-2")
+
+    assert words(log) == [
+        *pair("one of the trunk"),
+        *pair("two of the branch"),
+        *pair("three of the branch"),
+    ]
+    assert [message["session"] for message in log.messages()] == ["branch-1"] * 2 + ["branch-2"] * 4
+
+
+def test_an_evicted_agent_is_rebuilt_while_the_old_one_lives(talked):
+    assert words(talked("evicted")) == [
+        *pair("one of the old"),
+        *pair("two of the new"),
+        *pair("three of the new"),
+    ]
+
+
+def test_no_talk_left_anything_in_the_session_of_another(talked):
+    """All that was logged is in the sessions that the tests above look at."""
+    names = [
+        "tool",
+        "parts",
+        "new-1",
+        "new-2",
+        "before",
+        "middle",
+        "error",
+        "empty",
+        "last",
+        "trivial",
+        "undone",
+        "branch-1",
+        "branch-2",
+        "evicted",
+    ]
+    log = talked(*names)
+
+    assert log.messages() == log.home.messages()
+
+
 def test_plain_turns_are_remembered_in_the_next_session_of_another_process(home):
     home.play(
         """talk = Talk("s1"); talk.say("My boat is called Tern."); talk.say("She is blue."); talk.end()"""
@@ -59,24 +274,6 @@ def test_plain_turns_are_remembered_in_the_next_session_of_another_process(home)
     assert [message["session"] for message in home.messages()] == ["s1"] * 4 + ["s2"] * 2
 
 
-def test_a_tool_turn_is_logged_call_by_call(home):
-    home.play(
-        """
-        talk = Talk("s1")
-        talk.say('run it @@call terminal {"command": "echo tern-7"}@@')
-        talk.say("and now?")
-        talk.end()
-        """
-    )
-
-    assert shape(home) == "uctaua"
-    _, call, result, *_ = home.messages()
-    assert call["tool"] == "terminal"
-    assert "echo tern-7" in call["text"]
-    assert "tern-7" in result["text"]
-    assert call["call"] == result["call"]
-
-
 def test_what_our_own_tools_answered_is_not_logged_a_second_time(home):
     home.seed(("user", "The harbour code is 4711."))
 
@@ -84,35 +281,6 @@ def test_what_our_own_tools_answered_is_not_logged_a_second_time(home):
 
     assert shape(home) == "uucta"
     assert sum("4711" in text for _, text in home.said()) == 1
-
-
-def test_a_message_in_parts_is_logged_with_its_texts_and_a_mark_for_the_image(home):
-    pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-
-    home.play(
-        f"""
-        talk = Talk("s1")
-        talk.say([{{"type": "text", "text": "what is this"}}, {{"type": "image_url", "image_url": {{"url": "data:image/png;base64,{pixel}"}}}}])
-        talk.say("thanks for that")
-        talk.end()
-        """
-    )
-
-    assert shape(home) == "uaua"
-    first = home.messages()[0]["text"]
-    assert first.startswith("what is this")
-    assert "sha256" in first
-    assert pixel not in json.dumps(home.said())
-    assert "memory-context" not in json.dumps(home.said())
-
-
-def test_new_begins_another_session_and_loses_nothing(home):
-    home.play(
-        """talk = Talk("s1"); talk.say("one"); talk.new("s2"); talk.say("two"); talk.say("three"); talk.end()"""
-    )
-
-    assert words(home) == [*pair("one"), *pair("two"), *pair("three")]
-    assert [message["session"] for message in home.messages()] == ["s1"] * 2 + ["s2"] * 4
 
 
 def test_a_session_taken_up_in_another_process_is_logged_on_not_again(home):
@@ -182,91 +350,6 @@ def test_a_compression_the_host_begins_by_itself_in_the_middle_of_a_turn(home):
     ]
 
 
-def test_a_turn_interrupted_before_its_answer_keeps_what_the_user_said(home):
-    home.play(
-        """
-        talk = Talk("s1")
-        talk.say("first")
-        talk.say("never mind this @@wait 4@@", interrupt_after=0.7)
-        talk.say("third")
-        talk.end()
-        """
-    )
-
-    assert shape(home) == "uauua"
-    assert words(home) == [*pair("first"), "never mind this @@wait 4@@", *pair("third")]
-
-
-def test_a_turn_interrupted_in_the_middle_of_its_answer(home):
-    home.play(
-        """
-        talk = Talk("s1")
-        talk.say("first")
-        talk.say("slowly @@drip 0.5@@@@say one two three four five six seven eight nine ten@@", interrupt_after=1.5)
-        talk.say("third")
-        talk.end()
-        """
-    )
-
-    said = home.said()
-    assert [text for kind, text in said if kind == "user"][0::2] == ["first", "third"]
-    assert sum(text.startswith("slowly") for _, text in said) == 1
-    assert words(home)[-2:] == pair("third")
-    assert not any("interrupted" in text.lower() for _, text in said)
-
-
-def test_an_error_of_the_model_is_not_logged_as_speech(home):
-    home.play(
-        """talk = Talk("s1"); talk.say("first"); talk.say("bad @@fail 400@@"); talk.say("third"); talk.end()"""
-    )
-
-    assert shape(home) == "uauua"
-    assert words(home) == [*pair("first"), "bad @@fail 400@@", *pair("third")]
-
-
-def test_an_empty_answer_is_no_answer(home):
-    home.play(
-        """talk = Talk("s1"); talk.say("first"); talk.say("hush @@silent@@"); talk.say("third"); talk.end()"""
-    )
-
-    assert shape(home) == "uauua"
-    assert words(home) == [*pair("first"), "hush @@silent@@", *pair("third")]
-
-
-def test_the_last_turn_is_kept_when_it_was_interrupted_and_nothing_follows(home):
-    home.play(
-        """talk = Talk("s1"); talk.say("first"); talk.say("lost? @@wait 4@@", interrupt_after=0.7); talk.end()"""
-    )
-
-    assert words(home) == [*pair("first"), "lost? @@wait 4@@"]
-
-
-def test_trivial_prompts_are_messages_like_any_other(home):
-    prompts = ["hi", "ok", "ok", "thanks!", "yes do it", "k", "ok"]
-
-    home.play(f"""talk = Talk("s1"); [talk.say(text) for text in {prompts}]; talk.end()""")
-
-    assert words(home) == [text for prompt in prompts for text in pair(prompt)]
-
-
-def test_an_undone_turn_stays_in_the_log_with_a_note(home):
-    home.play(
-        """talk = Talk("s1"); talk.say("one"); talk.say("two"); talk.undo(); talk.say("two"); talk.say("three"); talk.end()"""
-    )
-
-    assert shape(home) == "uauanuaua"
-    assert words(home) == [*pair("one"), *pair("two"), *pair("two"), *pair("three")]
-
-
-def test_a_branch_goes_on_from_where_it_left(home):
-    home.play(
-        """talk = Talk("s1"); talk.say("one"); talk.branch("s2"); talk.say("two"); talk.say("three"); talk.end()"""
-    )
-
-    assert words(home) == [*pair("one"), *pair("two"), *pair("three")]
-    assert [message["session"] for message in home.messages()] == ["s1"] * 2 + ["s2"] * 4
-
-
 def test_what_the_hosts_memory_tool_writes_is_a_note(home):
     call = (
         '@@call memory {"action": "add", "target": "user", "content": "Sails a boat named Tern"}@@'
@@ -302,23 +385,6 @@ def test_two_agents_in_one_process_share_a_memory(home):
         ]
         assert {message.get("author") for message in mine if message["kind"] == "user"} == {author}
     assert out == {"shared": True, "handles": [], "threads": []}
-
-
-def test_an_evicted_agent_is_rebuilt_while_the_old_one_lives(home):
-    home.play(
-        """
-        old = Talk("g1", platform="telegram", user_id="1", chat_id="c1")
-        old.say("one")
-        old.agent.release_clients()
-        new = Talk("g1", platform="telegram", resume=True, user_id="1", chat_id="c1")
-        new.say("two")
-        old.end()
-        new.say("three")
-        new.end()
-        """
-    )
-
-    assert words(home) == [*pair("one"), *pair("two"), *pair("three")]
 
 
 def test_processes_side_by_side_lose_and_double_nothing(home):
