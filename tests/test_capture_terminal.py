@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pytest
 from capturestore import MemoryStore
-from hostsim import Step, Turn, World
+from hostsim import Step, Turn, World, picture
 from lives import differences
 from test_capture import written
 
@@ -209,6 +209,31 @@ def test_a_silent_summary_may_end_with_turns_no_list_has_shown(life):
     agent = world.start(world.compress("s1", rotate=True), gateway=True)
     agent.turn(Turn("w", answer="4"))
     agent.exit()
+    closed(world)
+
+
+def test_a_silent_branch_that_joins_broken_turns_is_their_session_s_list(life):
+    world, agent = life("A")
+    agent.turn(Turn("x", end="die_unsaved"))
+    world.start("s1").turn(Turn("y", end="die"))
+    agent = world.start("s1")
+    agent.turn(Turn(picture("look"), end="partial", answer="1"))
+    agent.vanish()
+    world.leave_untold("s1")
+    world.start(world.copy("s1", uids=False), joined=True, gateway=True).exit()
+    closed(world)
+
+
+def test_a_silent_branch_that_joins_a_masked_message_logs_nothing(life):
+    world, agent = life("B")
+    agent.turn(Turn("x", answer="1"))
+    agent.turn(Turn("log in with sk-secret1 now", end="die"))
+    agent = world.start("s1", joined=True)
+    agent.turn(Turn("y", answer="2"))
+    agent.vanish()
+    world.leave_untold("s1")
+    for _ in range(3):
+        world.start(world.copy("s1", uids=False), joined=True).exit()
     closed(world)
 
 
@@ -504,6 +529,43 @@ def test_a_recovery_stands_behind_what_was_lost_though_its_list_shrinks(life):
     agent = world.start("s1")
     agent.turn(Turn("", answer="2", made="recovery"))
     agent.exit()
+    closed(world)
+
+
+def test_white_space_joined_before_a_message_not_yet_told_is_there_once(life):
+    world, agent = life("A")
+    agent.turn(Turn("x", end="die"))
+    agent = world.start("s1")
+    agent.turn(Turn("   ", answer="1", late=True))
+    agent.turn(Turn("y", answer="2", preflight=True))
+    agent.exit()
+    closed(world)
+
+
+def test_white_space_joined_to_a_message_without_an_id_has_its_place(life):
+    world, agent = life("B")
+    agent.turn(Turn("x", end="die", preflight=True))
+    agent = world.start("s1")
+    agent.turn(Turn("   ", answer="1"))
+    agent.exit()
+    closed(world)
+
+
+def test_white_space_between_broken_turns_takes_nobody_s_id(life):
+    world, agent = life("B")
+    agent.turn(Turn("x", end="error", preflight=True))
+    agent.turn(Turn("   ", end="interrupt"))
+    agent.turn(Turn("y", end="error"))
+    agent.exit()
+    closed(world)
+
+
+def test_white_space_is_the_row_dated_by_its_turn(life):
+    world, agent = life("B")
+    agent.turn(Turn("x", answer="1", odd=[[{}]]))
+    agent.turn(Turn("y", end="interrupt"))
+    agent.turn(Turn("   ", end="interrupt"))
+    agent.turn(Turn("z", end="die_answered", answer="2"))
     closed(world)
 
 

@@ -187,9 +187,16 @@ def _ends(
         if at and not _begins(runs[0], known[-at - 1], cut=cut):
             continue
         match = _within_run(items, runs[at], rest)
-        if not rest and runs[at].said:
-            match.old -= max(0, runs[at].blanks - last.blanks)
+        if runs[at].said and not match.rest:
+            blanks = _blanks_before(items, runs[at].first, match.old)
+            match.old -= max(0, blanks - last.blanks)
         yield match, at
+
+
+def _blanks_before(items: Sequence[Item], first: int, end: int) -> int:
+    """How many items right before one are blank."""
+    words = (at for at in range(end - 1, first - 1, -1) if items[at].canon)
+    return end - 1 - next(words, first - 1)
 
 
 def _within_run(items: Sequence[Item], run: _Run, rest: str) -> Match:

@@ -97,7 +97,8 @@ def settle(case: Reconciliation, fresh: Sequence[New]) -> None:
             units.remove(last.unit)
     _assign(case, units)
     _part_known(case, units)
-    own = own or _blank_joined(case, last)
+    if not own and (blank := _blank_joined(case, fresh)) is not None:
+        last, own = blank[0], [blank[1]]
     if own and last is not None and last.unit is not None:
         last.unit.pieces = [*(last.unit.pieces or []), *own]
 
@@ -166,20 +167,17 @@ def _mark_ahead(case: Reconciliation, fresh: Sequence[New]) -> None:
         last.unit.maybe_unannounced = not (case.is_saved(last.item) or along)
 
 
-def _blank_joined(case: Reconciliation, last: New | None) -> list[Piece]:
-    """The running turn where its message is blank and was joined to another one.
+def _blank_joined(case: Reconciliation, fresh: Sequence[New]) -> tuple[New, Piece] | None:
+    """The running turn where its message is blank and was joined to another one; and that one.
 
     Only the white space at the end shows it.
     """
     draft = case.begun
-    if (
-        draft is None
-        or draft.text is None
-        or draft.canon
-        or case.turn.is_own_list
-        or last is None
-        or last.unit is None
-    ):
-        return []
-    used = any(piece.draft is draft for piece in last.unit.pieces or ())
-    return [] if used or not last.item.text.endswith("\n\n" + draft.text) else [Piece(draft, "")]
+    if draft is None or draft.text is None or draft.canon or case.turn.is_own_list:
+        return None
+    said = [new for new in fresh if new.unit is not None]
+    if any(p.draft is draft for new in said if new.unit for p in new.unit.pieces or ()):
+        return None
+    ends = (new for new in reversed(said) if new.item.text.endswith(f"\n\n{draft.text}"))
+    new = next(ends, None)
+    return None if new is None else (new, Piece(draft, ""))

@@ -220,7 +220,7 @@ def _without_nameless(
     )
     case.plan.consistent = match.consistent
     masked = _masked_pairs(flow, nameless, match)
-    pairs = dict(match.pairs) | {at: here for at, (here, _) in masked.items()}
+    pairs = dict(match.pairs) | {at: here[-1] for at, (here, _) in masked.items()}
     if pairs:
         case.plan.reached = max(case.plan.reached, nameless[max(pairs.values())].id)
     matched |= {id(flow[at]): nameless[here] for at, here in pairs.items()}
@@ -229,11 +229,16 @@ def _without_nameless(
     all_old = len(unknown) == sum(1 for item in case.items if item.kind != "gap")
     gone = {id(item) for at, item in enumerate(flow) if at in pairs or (all_old and at < match.old)}
     for at, here in pairs.items():
-        case.plan.binds += _names_of(flow[at], nameless, here)
+        together = [nameless[k] for k in masked[at][0]] if at in masked else []
+        case.plan.binds += _names_of(flow[at], nameless[: here + 1], together)
     gone |= _known_steers(case, unknown)
     gained = {id(flow[at]): rest for at, (_, rest) in masked.items() if rest}
     if match.rest and match.old:
         gained[id(flow[match.old - 1])] = match.rest
+    if is_blank(case.running):
+        said = (flow[at] for at, here in pairs.items() if flow[at].canon == nameless[here].canon)
+        # Of what was joined, only the id tells of white space.
+        gained |= {id(item): "" for item in said if item.absorbed and case.is_last_said(item)}
     return [
         _what_is_left(new, gone, gained)
         for new in seen
@@ -241,18 +246,18 @@ def _without_nameless(
     ]
 
 
-def _names_of(item: Item, records: Sequence[Record], here: int) -> list[Bind]:
-    """The ids by which an item is known from now on.
+def _names_of(item: Item, records: Sequence[Record], together: Sequence[Record]) -> list[Bind]:
+    """The ids by which an item is known from now on: it is the last record.
 
-    A joined one has its messages' ids, the last message's last.
+    A joined one has its messages' ids, the last message's last: ``together``, where they are known.
 
     Without them all a later list, which shows the messages apart, would bring them as new.
     """
     names = (item.uid, *item.absorbed) if item.uid else ()
-    together = _joined_of(item.canon, records[: here + 1])
+    together = together or _joined_of(item.canon, records)
     if len(names) > 1 and len(names) == len(together):
         return [Bind(record.id, uid=name) for record, name in zip(together, names, strict=True)]
-    return [Bind(records[here].id, uid=name) for name in names[:1]]
+    return [Bind(records[-1].id, uid=name) for name in names[:1]]
 
 
 def _joined_of(words: str, records: Sequence[Record]) -> list[Record]:
@@ -323,26 +328,37 @@ def _is_one(text: str, other: str) -> bool:
 
 def _masked_pairs(
     flow: Sequence[Item], records: Sequence[Record], match: Match
-) -> dict[int, tuple[int, str]]:
+) -> dict[int, tuple[range, str]]:
     """Messages of the user that only their place pairs, as their texts may be one text masked in
-    two ways; with what they have gained.
+    two ways: the records that each is joined of, and what it has gained.
     """
     taken = dict(match.pairs)
-    found: dict[int, tuple[int, str]] = {}
+    found: dict[int, tuple[range, str]] = {}
     for at, item in enumerate(flow):
         if at in taken or not item.said:
             continue
         below = max((here for k, here in taken.items() if k < at), default=-1)
-        below = max((here for here, _ in found.values()), default=below)
+        below = max((joined_of[-1] for joined_of, _ in found.values()), default=below)
         above = min((here for k, here in taken.items() if k > at), default=len(records))
         for here in range(below + 1, above):
             rest = _rest_of(item.canon, records[here].canon, masked=True)
             if records[here].said and alike(
                 without_end(item.canon, rest) or item.canon, records[here].canon
             ):
-                found[at] = (here, rest)
+                found[at] = _with_next(records[:above], here, rest)
                 break
     return found
+
+
+def _with_next(records: Sequence[Record], here: int, rest: str) -> tuple[range, str]:
+    """The records that a message is joined of, from one on, and what is left of what it gained."""
+    end = here + 1
+    while rest and end < len(records) and records[end].said:
+        more = without_start(rest, records[end].canon)
+        if more is None:
+            break
+        rest, end = more, end + 1
+    return range(here, end), rest
 
 
 def _rest_of(whole: str, known: str, *, masked: bool) -> str:

@@ -107,7 +107,7 @@ def find_origin(
     first = _first_of(turn.session, here)
     best: Origin | None = None
     own: Origin | None = None
-    left = len(plan.additions) + 1
+    left = _unannounced(plan) + 1
     # Strangers it leaves, less is better; what it explains.
     best_fit = (-len(items) - 1, MATCHED_LEAST - 1)
     names = list(dict.fromkeys(name for name in names if name != turn.session))
@@ -134,8 +134,8 @@ def find_origin(
             and not all(addition.entry.turn for addition in found.additions)
         ):
             found = None
-        if found is not None and (len(found.additions) < left or (whole and own is None)):
-            own, left = Origin(name, there.mark, found), len(found.additions)
+        if found is not None and (_unannounced(found) < left or (whole and own is None)):
+            own, left = Origin(name, there.mark, found), _unannounced(found)
             if not left:
                 return own
         if own is not None or whole or _first_of(name, there) == first:
@@ -155,6 +155,11 @@ def find_origin(
             reached = _reached(copied, items, there)
             best, best_fit = Origin(name, there.mark, copy=_up_to(reached, fork, there)), fit
     return own or best
+
+
+def _unannounced(plan: Plan) -> int:
+    """How much of a plan is no message that was announced: a host may have joined those."""
+    return sum(not addition.entry.turn for addition in plan.additions)
 
 
 def _ends_with_running(items: Sequence[Item], turn: Turn, drafts: Sequence[Draft]) -> bool:

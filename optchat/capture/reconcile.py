@@ -320,12 +320,21 @@ def _without_nothing(
     """
     if not any(item.said and not item.text for item in items):
         return items
-    if any(draft.text is not None and not draft.canon for draft in drafts):
-        return items
     blank = [r for r in known.shown(session) if r.said and not r.canon]
     # One that has its id can only be shown under another where the whole list was copied.
-    free = any(not record.uid or record.session != session for record in blank)
-    return [i for i in items if i.text or not i.said or i.uid in known.by_uid or free]
+    if any(not record.uid or record.session != session for record in blank):
+        return items
+    begun = [draft.time for draft in drafts if draft.text is not None and not draft.canon]
+    unknown = [i for i in items if i.said and not i.text and i.uid not in known.by_uid]
+    if begun and not all(item.stamp for item in unknown):
+        return items
+    kept: set[int] = set()
+    for time in begun:
+        near = sorted(unknown, key=lambda item: abs(item.stamp - time))
+        kept.update(id(item) for item in near[:1])
+        unknown = [item for item in unknown if id(item) not in kept]
+    left = {id(item) for item in unknown}
+    return [item for item in items if id(item) not in left]
 
 
 def _is_wordless(new: New) -> bool:
