@@ -68,13 +68,18 @@ def load_line(line: bytes) -> dict[str, Any]:
     return raw
 
 
+def is_as_written(line: bytes) -> bool:
+    """Whether a line, newline excluded, ends with the checksum of its bytes."""
+    head, _, tail = line.rpartition(_CRC)
+    return tail == b"%d}" % crc32(b"}", crc32(head))
+
+
 def load_whole(line: bytes) -> dict[str, Any] | None:
     """The fields of a line as ``encode_line`` has written it; None where its bytes are others.
 
     What it returns needs no second look: reading a million lines spares half of its time so.
     """
-    head, _, tail = line.rpartition(_CRC)
-    if not head or tail != b"%d}" % crc32(b"}", crc32(head)):
+    if not is_as_written(line):
         return None
     fields = orjson.loads(line)
     return fields if isinstance(fields, dict) else None
@@ -85,8 +90,7 @@ def is_whole(line: bytes, fields: dict[str, Any]) -> bool:
 
     Also where another program has written the same fields with other white space.
     """
-    head, _, tail = line.rstrip().rpartition(_CRC)
-    if tail == b"%d}" % crc32(b"}", crc32(head)):
+    if is_as_written(line.rstrip()):
         return True
     try:
         body = orjson.dumps({key: value for key, value in fields.items() if key != "crc"})

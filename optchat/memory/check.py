@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..base.address import Place
 from ..base.errors import OptchatError
-from ..base.json_line import BadLineError, is_cut, is_whole, load_line
+from ..base.json_line import BadLineError, is_as_written, is_cut, is_whole, load_line
 from ..base.record import BUILDERS, MAX_LEVEL, decode_message, decode_node
 from ..capture.copies import CopyFinder
 from ..log import reads
@@ -466,7 +466,7 @@ def _index_row_of_node(node: Node, spot: Spot) -> tuple[Any, ...]:
 
 
 def _is_covered(line: bytes) -> bool:
-    return is_whole(line, load_line(line))
+    return is_as_written(line) or is_whole(line, load_line(line))
 
 
 def _print(said: tuple[Any, ...]) -> int:
