@@ -263,7 +263,8 @@ def _settle_reported(case: Reconciliation, item: Item, waiting: list[Draft]) -> 
 
 def _add_asides(case: Reconciliation, item: Item, waiting: list[Draft]) -> None:
     """Log what came of a tool call besides its result, once that is logged."""
-    if item.kind != "echo":
+    # Looking for the call of each result would take the square of a first list's length.
+    if item.kind != "echo" or not any(_is_aside(draft) for draft in waiting):
         return
     calls = [other.text for other in case.items if other.kind == "tool" and other.call == item.call]
     whole = "\n".join((*calls, item.text))
