@@ -10,6 +10,7 @@ from optchat.base.errors import StoreError
 from optchat.base.json_line import encode_line
 from optchat.base.record import Entry
 from optchat.base.settings import Settings
+from optchat.log import files
 from optchat.log.format import FORMAT, NAME
 from optchat.memory import Memory
 
@@ -98,3 +99,15 @@ def test_the_command_line_shows_a_later_memory_and_says_why_it_is_only_read(late
         assert "only read" in said.out + said.err
     assert cli.main(["compact", *home]) == 1
     assert "Upgrade optchat" in capsys.readouterr().err
+
+
+def test_an_older_memory_is_read_where_the_file_cannot_be_written(life, tmp_path, monkeypatch):
+    files_ = {name: data for name, data in life.closed.items() if name != NAME}
+    monkeypatch.setattr(files, "replace_file", refuse)
+    memory = life.open(files_, tmp_path / "optchat")
+    assert memory.message(3) == life.messages[3]
+    memory.close()
+
+
+def refuse(path, _data):
+    raise StoreError(f"cannot replace {path}: not allowed", path=path)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from ..base.errors import StoreError
 from ..base.json_line import BadLineError, encode_line, is_whole, load_line
 from ..base.version import __version__
 from . import files, reads
@@ -41,12 +42,14 @@ def later_writer(root: Path) -> str:
 def keep_format(root: Path) -> None:
     """Write the file where it is missing or damaged.
 
-    Raises:
-        StoreError: the disk refuses.
+    A disk that refuses is no reason not to read; whoever writes next is told.
     """
     if _read(root) is None:
         by = f"optchat {__version__}"
-        files.replace_file(root / NAME, encode_line({"format": FORMAT, "by": by}))
+        try:
+            files.replace_file(root / NAME, encode_line({"format": FORMAT, "by": by}))
+        except StoreError as error:
+            logger.warning("optchat: %s", error)
 
 
 def _read(root: Path) -> tuple[int, str] | None:
