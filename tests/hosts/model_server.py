@@ -239,7 +239,12 @@ def _handler(server):
                 "finish_reason": _reason(message),
             }
             self._json(
-                {**_frame(body, "chat.completion"), "choices": [choice], "usage": _usage(body)}, 200
+                {
+                    **_frame(body, "chat.completion"),
+                    "choices": [choice],
+                    "usage": _usage(body, message),
+                },
+                200,
             )
 
         def _stream(self, exchange, pause):
@@ -260,7 +265,7 @@ def _handler(server):
                 server.note(exchange, streamed=text[: start + PIECE_CHARS])
                 self._rest(pause)
             self._event({**frame, "choices": [_delta({}, _reason(message))]})
-            self._event({**frame, "choices": [], "usage": _usage(body)})
+            self._event({**frame, "choices": [], "usage": _usage(body, message)})
             server.note(exchange, sent=True)
             self.wfile.write(b"data: [DONE]\n\n")
             self.close_connection = True
@@ -300,6 +305,10 @@ def _reason(message):
     return "tool_calls" if message.get("tool_calls") else "stop"
 
 
-def _usage(body):
+def _usage(body, message):
+    """What it has cost. Of an answer of nothing a host must be told that: else B 0.22 takes it for
+    an accident, and asks again after waits of half a minute.
+    """
     sent = len(json.dumps(body.get("messages", []))) // 4
-    return {"prompt_tokens": sent, "completion_tokens": 9, "total_tokens": sent + 9}
+    made = 9 if message["content"] or message.get("tool_calls") else 0
+    return {"prompt_tokens": sent, "completion_tokens": made, "total_tokens": sent + made}
