@@ -237,6 +237,30 @@ def test_a_silent_branch_that_joins_a_masked_message_logs_nothing(life):
     closed(world)
 
 
+def test_a_broken_turn_is_known_in_a_silent_branch_however_it_is_masked(life):
+    world, agent = life("B")
+    agent.turn(Turn("x", answer="1"))
+    agent.turn(Turn("log in with sk-secret1 now", end="error"))
+    agent.vanish()
+    world.leave_untold("s1")
+    for _ in range(3):
+        world.start(world.copy("s1", uids=False)).exit()
+    closed(world)
+
+
+def test_a_broken_turn_with_a_secret_is_no_older_message(life):
+    world, agent = life("B", rotate=True)
+    agent.turn(Turn("ask 1", answer="1"))
+    agent.turn(Turn("ask 2", answer="2"))
+    agent.delegate([("task", "report")], early=True)
+    agent.vanish()
+    agent = world.start(world.compress("s1", rotate=True))
+    agent.turn(Turn("log in with sk-secret1 now", end="interrupt"))
+    agent.undo(2)
+    agent.exit()
+    closed(world)
+
+
 # -- requests sent again
 
 
@@ -414,6 +438,18 @@ def test_a_message_edited_and_sent_again_is_there_in_both_forms(life, flavour):
     agent.exit(own=True)
     spoken = [m.text for m in world.store.log if m.kind == "user"]
     assert spoken == ["deploy to staging", "deploy to production"]
+    closed(world)
+
+
+def test_a_masked_message_joined_to_the_next_is_no_edit(life):
+    world, agent = life("B")
+    for secret in range(3):
+        agent.turn(Turn(f"log in with sk-secret{secret} now", end="die"))
+        agent = world.start("s1")
+        more = "\n\n".join(f"and look at part {part}" for part in range(secret + 2))
+        agent.turn(Turn(more, answer="1", preflight=True, late=True))
+        agent.turn(Turn("y", answer="2"))
+    agent.exit()
     closed(world)
 
 
