@@ -303,6 +303,17 @@ def test_the_same_words_may_break_many_times_in_a_row(life, flavour):
     closed(world)
 
 
+@BOTH
+def test_a_saved_message_at_the_end_of_a_list_is_no_turn_to_come(life, flavour):
+    world, agent = life(flavour)
+    agent.turn(Turn("go", end="die_unsaved"))
+    agent = world.start("s1")
+    agent.turn(Turn("go", answer="1", preflight=True))
+    agent.turn(Turn("go", end="interrupt"))
+    agent.exit()
+    closed(world)
+
+
 # -- what is taken back
 
 
@@ -583,6 +594,27 @@ def test_white_space_joined_to_a_message_without_an_id_has_its_place(life):
     agent.turn(Turn("x", end="die", preflight=True))
     agent = world.start("s1")
     agent.turn(Turn("   ", answer="1"))
+    agent.exit()
+    closed(world)
+
+
+def test_white_space_taken_back_is_no_turn_of_the_host_s(life):
+    world, agent = life("B")
+    agent.turn(Turn("   ", answer="1", late=True))
+    agent.undo(late=True)
+    agent.turn(Turn("x", answer="2", made="recovery"))
+    agent.exit()
+    closed(world)
+
+
+def test_white_space_shown_before_its_turn_is_no_older_row(life):
+    world, agent = life("B", keep=6)
+    agent.turn(Turn("x", [Step()], answer="1", odd=[[{}]]))
+    agent.turn(Turn("y", answer="2"))
+    agent.turn(Turn("z", [Step()], answer="3"))
+    agent.turn(Turn("w", end="die_unsaved"))
+    agent = world.start("s1")
+    agent.turn(Turn("   ", answer="4", preflight=True))
     agent.exit()
     closed(world)
 
