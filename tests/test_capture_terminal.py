@@ -237,6 +237,30 @@ def test_a_silent_branch_that_joins_a_masked_message_logs_nothing(life):
     closed(world)
 
 
+def test_a_broken_turn_is_known_in_a_silent_branch_however_it_is_masked(life):
+    world, agent = life("B")
+    agent.turn(Turn("x", answer="1"))
+    agent.turn(Turn("log in with sk-secret1 now", end="error"))
+    agent.vanish()
+    world.leave_untold("s1")
+    for _ in range(3):
+        world.start(world.copy("s1", uids=False)).exit()
+    closed(world)
+
+
+def test_a_broken_turn_with_a_secret_is_no_older_message(life):
+    world, agent = life("B", rotate=True)
+    agent.turn(Turn("ask 1", answer="1"))
+    agent.turn(Turn("ask 2", answer="2"))
+    agent.delegate([("task", "report")], early=True)
+    agent.vanish()
+    agent = world.start(world.compress("s1", rotate=True))
+    agent.turn(Turn("log in with sk-secret1 now", end="interrupt"))
+    agent.undo(2)
+    agent.exit()
+    closed(world)
+
+
 # -- requests sent again
 
 
@@ -276,6 +300,17 @@ def test_the_same_words_may_break_many_times_in_a_row(life, flavour):
         agent.turn(Turn("continue", end="interrupt"))
     agent.turn(Turn("continue", [Step()], answer="2"))
     assert written(world.store) == "u:x a:1 u:continue u:continue u:continue u:continue c t a:2"
+    closed(world)
+
+
+@BOTH
+def test_a_saved_message_at_the_end_of_a_list_is_no_turn_to_come(life, flavour):
+    world, agent = life(flavour)
+    agent.turn(Turn("go", end="die_unsaved"))
+    agent = world.start("s1")
+    agent.turn(Turn("go", answer="1", preflight=True))
+    agent.turn(Turn("go", end="interrupt"))
+    agent.exit()
     closed(world)
 
 
@@ -417,6 +452,18 @@ def test_a_message_edited_and_sent_again_is_there_in_both_forms(life, flavour):
     closed(world)
 
 
+def test_a_masked_message_joined_to_the_next_is_no_edit(life):
+    world, agent = life("B")
+    for secret in range(3):
+        agent.turn(Turn(f"log in with sk-secret{secret} now", end="die"))
+        agent = world.start("s1")
+        more = "\n\n".join(f"and look at part {part}" for part in range(secret + 2))
+        agent.turn(Turn(more, answer="1", preflight=True, late=True))
+        agent.turn(Turn("y", answer="2"))
+    agent.exit()
+    closed(world)
+
+
 @BOTH
 def test_new_words_of_an_edited_row_get_in(flavour):
     store = MemoryStore()
@@ -547,6 +594,27 @@ def test_white_space_joined_to_a_message_without_an_id_has_its_place(life):
     agent.turn(Turn("x", end="die", preflight=True))
     agent = world.start("s1")
     agent.turn(Turn("   ", answer="1"))
+    agent.exit()
+    closed(world)
+
+
+def test_white_space_taken_back_is_no_turn_of_the_host_s(life):
+    world, agent = life("B")
+    agent.turn(Turn("   ", answer="1", late=True))
+    agent.undo(late=True)
+    agent.turn(Turn("x", answer="2", made="recovery"))
+    agent.exit()
+    closed(world)
+
+
+def test_white_space_shown_before_its_turn_is_no_older_row(life):
+    world, agent = life("B", keep=6)
+    agent.turn(Turn("x", [Step()], answer="1", odd=[[{}]]))
+    agent.turn(Turn("y", answer="2"))
+    agent.turn(Turn("z", [Step()], answer="3"))
+    agent.turn(Turn("w", end="die_unsaved"))
+    agent = world.start("s1")
+    agent.turn(Turn("   ", answer="4", preflight=True))
     agent.exit()
     closed(world)
 

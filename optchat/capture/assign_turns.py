@@ -36,6 +36,8 @@ def explained(case: Reconciliation, fresh: Sequence[New]) -> bool:
         )
         units[-1:] = [Unit(before)] if before else []
     ahead = bool(units) and fresh[-1].unit is units[-1] and bool(case.turn.reserve_token)
+    # A host saves no message before it announces its turn; with ids, a list may be another's.
+    ahead = ahead and (case.named or not case.is_saved(fresh[-1].item))
     return _assign(case, units) or (ahead and assign(units[:-1], case.open, oldest_first=True))
 
 

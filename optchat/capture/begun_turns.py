@@ -82,9 +82,10 @@ def hosts_own(waiting: Sequence[Begun], user_content: str | None) -> Begun | Non
 
     One that was opened without a word of the user's.
     """
-    if user_content is None or (
-        (what := user_text(user_content)) is not None and what.text.strip()
-    ):
+    what = user_text(user_content) if user_content is not None else None
+    # White space may open a turn of the user's.
+    blank = any(turn.token and not (turn.canon or turn.textless) for turn in waiting)
+    if user_content is None or (what and (what.text.strip() or (blank and user_content))):
         return None
     newest = next((turn for turn in reversed(waiting) if not turn.cut), None)
     return newest if newest is not None and not newest.token else None

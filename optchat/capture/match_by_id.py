@@ -152,7 +152,7 @@ def _gained_words(
     known = joined(*(record.canon for record in records))
     rest = _rest_of(item.canon, known, masked=bool(unknown))
     rest, unknown = _without_early(case, rest, unknown)
-    if not rest and not unknown and _is_edited(item, records):
+    if not rest and not item.absorbed and _is_edited(item, records):
         unit = Unit(item.canon, masked=True)
         return New(item, names=(item.uid,), unit=unit, edited=True), unknown
     if rest and (unknown or assign([Unit(rest)], case.open, oldest_first=False)):

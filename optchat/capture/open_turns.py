@@ -413,8 +413,16 @@ def _both_masked(unit: Unit, draft: Draft) -> bool:
         unit.masked
         and not draft.other_owner
         and not draft.superseded
-        and has_mask(f"{unit.canon} {draft.canon}")
+        and (_hides(unit.canon, draft.canon) or _hides(draft.canon, unit.canon))
     )
+
+
+def _hides(masked: str, other: str) -> bool:
+    """Whether a text has a mask, and nothing beside it that another one without any lacks."""
+    if not has_mask(masked):
+        return False
+    words = set(other.split())
+    return has_mask(other) or all(word in words for word in masked.split() if not has_mask(word))
 
 
 def _unpaired_around(units: Sequence[Unit], k: int) -> int:
@@ -433,7 +441,7 @@ def _alike(unit: Unit, draft: Draft) -> bool:
     Where the host gives no ids, only if one holds the other: a wrong pair would lose a message.
     """
     timely = bool(unit.stamp) and abs(draft.time - unit.stamp) < NEAR_S
-    if draft.other_owner or (draft.superseded and not timely):
+    if (draft.superseded and not timely) or (draft.other_owner and not (unit.masked and timely)):
         return False
     if unit.masked:
         return alike(unit.canon, draft.canon)

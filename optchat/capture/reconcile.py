@@ -22,6 +22,7 @@ from .assign_turns import settle
 from .host_text import alike
 from .match_by_id import fresh_named
 from .match_by_text import fresh_unnamed
+from .open_turns import seconds
 from .plan import EARLY, ROW, Addition, Bind, Footing, Plan, Reconciliation, Turn, unshown
 from .recognition import recognize
 from .session_records import EDIT_NOTE, RETRY_NOTE, REWORD_NOTE
@@ -321,21 +322,26 @@ def _without_nothing(
     """
     if not any(item.said and not item.text for item in items):
         return items
+    begun = [draft.time for draft in drafts if draft.text is not None and not draft.canon]
     blank = [r for r in known.shown(session) if r.said and not r.canon]
     # One that has its id can only be shown under another where the whole list was copied.
-    if any(not record.uid or record.session != session for record in blank):
+    free = [record for record in blank if not record.uid or record.session != session]
+    unknown = [i for i in items if i.said and not i.text.strip() and i.uid not in known.by_uid]
+    dated = any(item.uid for item in items) and all(item.stamp for item in unknown)
+    if (begun or free) and not (dated and all(record.date for record in free)):
         return items
-    begun = [draft.time for draft in drafts if draft.text is not None and not draft.canon]
-    unknown = [i for i in items if i.said and not i.text and i.uid not in known.by_uid]
-    if begun and not all(item.stamp for item in unknown):
-        return items
-    kept: set[int] = set()
-    for time in begun:
-        near = sorted(unknown, key=lambda item: abs(item.stamp - time))
-        kept.update(id(item) for item in near[:1])
-        unknown = [item for item in unknown if id(item) not in kept]
-    left = {id(item) for item in unknown}
-    return [item for item in items if id(item) not in left]
+    left = {id(item) for item in _undated(unknown, [*begun, *(seconds(r.date) for r in free)])}
+    return [item for item in items if item.text.strip() or id(item) not in left]
+
+
+def _undated(items: Sequence[Item], times: Sequence[float]) -> list[Item]:
+    """The items that are left when each of some messages has the one dated next to it."""
+    left = list(items)
+    for time in times if left else ():
+        left.remove(min(left, key=lambda item: abs(item.stamp - time)))
+        if not left:
+            break
+    return left
 
 
 def _is_wordless(new: New) -> bool:
