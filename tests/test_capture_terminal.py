@@ -314,6 +314,16 @@ def test_a_saved_message_at_the_end_of_a_list_is_no_turn_to_come(life, flavour):
     closed(world)
 
 
+@pytest.mark.parametrize("keep", [2, 4, 6])
+def test_a_turn_known_by_its_place_explains_no_other(life, keep):
+    world, agent = life("A", keep=keep, rotate=True)
+    agent.turn(Turn("x", [Step(), Step(), Step()], answer="1"))
+    agent.turn(Turn("go", [Step()], end="error", preflight=True))
+    agent.turn(Turn("go", end="interrupt"))
+    agent.exit()
+    closed(world)
+
+
 # -- what is taken back
 
 

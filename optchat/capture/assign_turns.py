@@ -136,6 +136,8 @@ def _newest_last(case: Reconciliation, units: Sequence[Unit]) -> bool:
     draft = case.begun
     if draft is None or not units or case.turn.is_own_list or case.running is not None:
         return False
+    if draft.token in case.beyond:
+        return False
     last = units[-1]
     if any(unit.token == draft.token for unit in units[:-1]):
         return False

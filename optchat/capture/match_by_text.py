@@ -103,6 +103,7 @@ def _matched(
             items, records, expected(case, items), cut=cut, own=own, is_own_list=is_own_list
         )
         both = records
+    case.beyond = frozenset()
     _go_on_in(case, both, match)
     new = new_after(items, match)
     _place_missing(new, items, both, match)
@@ -218,6 +219,7 @@ def _with_own(
 def _parted(case: Reconciliation, flow: list[Item]) -> tuple[list[Item], list[New]]:
     """The items that may be logged, and what follows from the first that is known not to be."""
     at = case.first_open(flow)
+    case.beyond = frozenset(case.turn.placed.get(id(item), "") for item in flow[at:])
     return flow[:at], [New.whole(item) for item in flow[at:]]
 
 

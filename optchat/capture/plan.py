@@ -7,6 +7,7 @@ Data, and the few ways in which it is made. ``reconcile`` makes the plan, with `
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from ..base.canon import canon
@@ -192,9 +193,9 @@ class Reconciliation:
 
     ``own``: the running turn's message, if it is logged; ``running``: that turn, while its message
     is not. ``session``: where what the agent says and does at the beginning of the new part
-    belongs. ``tail``: the user's logged messages after those of the list. ``before``: the logged
-    message right before the running turn's own in the list, -1 where that is the first; None: not
-    known.
+    belongs. ``beyond``: turns whose messages are known to stand further down in the list. ``tail``:
+    the user's logged messages after those of the list. ``before``: the logged message right before
+    the running turn's own in the list, -1 where that is the first; None: not known.
     """
 
     def __init__(
@@ -217,6 +218,7 @@ class Reconciliation:
         self.running = self.begun if self.own is None else None
         self.named = any(item.uid for item in items)
         self.session = turn.session
+        self.beyond: frozenset[str] = frozenset()
         self.tail: list[Record] = []
         self.before: int | None = None
 
@@ -244,11 +246,10 @@ class Reconciliation:
     def open(self) -> list[Draft]:
         """The turns that may be among the new messages of the list, but for the running one."""
         if self.running is None:
-            return self.drafts if self.own is None else []
-        at = next(
-            (k for k, draft in enumerate(self.drafts) if draft is self.running), len(self.drafts)
-        )
-        return self.drafts[:at]
+            drafts = self.drafts if self.own is None else []
+        else:
+            drafts = list(takewhile(lambda draft: draft is not self.running, self.drafts))
+        return [d for d in drafts if d.token not in self.beyond] if self.beyond else drafts
 
     def is_saved(self, item: Item) -> bool:
         """Whether the host has an item in its database; then its turn was announced before.
