@@ -219,9 +219,7 @@ def write_config(root, content):
         ({"view_budget_chars": 1e300}, ["view_budget_chars"]),
     ],
 )
-def test_bad_settings_are_named_and_their_defaults_in_force_and_the_file_is_left_as_it_is(
-    root, config, parts
-):
+def test_bad_settings_are_named_and_their_defaults_in_force(root, config, parts):
     write_config(root, config)
     before = (root / "config.json").read_bytes()
     with Memory.open(root, compact=False) as memory:
@@ -464,7 +462,7 @@ def test_unreadable_settings_and_view_leave_a_memory_that_works(filled):
         assert "all defaults are in force" in answer
 
 
-def test_a_file_size_limit_is_like_a_full_disk_and_nothing_is_doubled_when_it_is_lifted(filled):
+def test_a_file_size_limit_is_like_a_full_disk(filled):
     """RLIMIT_FSIZE: a write that is cut short by the system itself, not by a stand-in."""
     with unprivileged() as (start, directory):
         root = directory / "memory"

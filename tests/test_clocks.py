@@ -245,9 +245,7 @@ def test_a_clock_put_back_appends_to_an_older_day_and_loses_nothing(opened, root
     assert_whole(opened(), words(12))
 
 
-def test_the_last_note_of_a_session_stays_the_last_when_the_clock_is_put_back_and_the_index_is_lost(
-    opened, root, clock
-):
+def test_a_clock_put_back_leaves_the_last_note_of_a_session_last(opened, root, clock):
     memory = opened()
     for turn, back in enumerate((0, 1, 366, 0)):
         clock.forward(days=-back)

@@ -139,7 +139,7 @@ def test_the_settings_in_force_are_noted_once_and_asked_for_cheaply(opened, monk
     assert asked == [1]
 
 
-def test_what_was_spare_when_it_was_built_is_spare_for_every_process_and_after_a_rebuild(opened):
+def test_what_was_built_spare_is_spare_for_all_and_after_a_rebuild(opened):
     memory = opened(compact=False)
     memory.record([Entry(kind="echo", text="long words " * 100)] * 8)
     assert memory.settle(30)

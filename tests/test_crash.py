@@ -197,9 +197,7 @@ def test_a_power_cut_at_any_operation_costs_nothing_that_was_acknowledged(life, 
 
 
 @pytest.mark.parametrize("life", ["records", "takes in"])
-def test_what_is_acknowledged_after_another_was_killed_at_any_operation_outlasts_a_power_cut(
-    life, tmp_path
-):
+def test_what_is_said_after_another_was_killed_outlasts_a_power_cut(life, tmp_path):
     """The one that was killed may have made a file and not lived to see to it that its name
     stays.
     """
@@ -238,7 +236,7 @@ while True:
 """
 
 
-def test_a_process_that_really_ends_at_any_operation_costs_nothing_that_was_acknowledged(tmp_path):
+def test_a_process_that_really_ends_costs_nothing_acknowledged(tmp_path):
     with children() as start:
         ended = [
             tuple(map(int, line.split()))

@@ -128,7 +128,7 @@ def test_a_replaced_file_is_the_old_one_or_the_new_whichever_step_fails(tmp_path
             assert os.listdir(tmp_path) == ["view.json"]
 
 
-def test_lines_are_scanned_with_their_places_and_a_tail_without_an_end_is_said_to_be_one(day):
+def test_lines_are_scanned_with_their_places(day):
     day.write_bytes(b"one\n\nthree\nfo")
     assert list(reads.scan(day)) == [
         (0, b"one", True),

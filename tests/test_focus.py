@@ -106,7 +106,7 @@ def span(row):
     st.data(),
 )
 @settings(PATIENT, max_examples=200)
-def test_whatever_is_pointed_to_stands_inside_the_line_that_covers_it_and_within_the_budget(
+def test_what_is_pointed_to_stands_inside_the_line_that_covers_it(
     total, seed, leaves, nodes, merges, budget, share, pieces, data
 ):
     log = Log(total, seed, leaves=leaves, nodes=nodes, merges=merges, pieces=pieces)

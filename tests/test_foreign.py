@@ -232,9 +232,7 @@ def test_a_node_that_cannot_be_harms_nothing(opened, root, line):
     assert memory.check()["disagreements"] == []
 
 
-def test_a_message_whose_number_is_far_off_is_damage_and_its_number_is_not_gone_on_from(
-    opened, root
-):
+def test_a_message_whose_number_is_far_off_is_damage(opened, root):
     write(root, messages=10, levels=0, days=1)
     (day,) = (root / "main").iterdir()
     with day.open("a") as file:

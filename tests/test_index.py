@@ -102,9 +102,7 @@ def test_the_ready_table_is_what_a_full_scan_finds_in_whatever_order_nodes_are_b
     index.close()
 
 
-def test_the_ready_table_is_the_same_after_a_rebuild_and_after_taking_in_the_lines_of_others(
-    opened, root
-):
+def test_the_ready_table_is_the_same_after_a_rebuild(opened, root):
     memory, other = opened(), opened()
     pick = random.Random(5)
     for _ in range(12):
@@ -233,9 +231,7 @@ def test_an_index_that_goes_wrong_under_an_open_memory_is_made_anew(opened, root
     assert_sound(memory)
 
 
-def test_no_flipped_bytes_of_the_index_lose_or_double_a_message_or_raise_anything_but_our_errors(
-    opened, root
-):
+def test_flipped_bytes_of_the_index_lose_and_double_nothing(opened, root):
     """Bytes changed at random.
 
     What nothing can tell at once (a size, a count) may stay as a disagreement, which check finds.

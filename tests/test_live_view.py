@@ -137,7 +137,7 @@ def test_any_budget_is_kept_whatever_is_built(opened, root, budget):
         assert_tiles(memory)
 
 
-def test_ten_thousand_messages_with_nothing_summarized_stay_within_the_smallest_budget(opened):
+def test_ten_thousand_bare_messages_fit_the_smallest_budget(opened):
     memory = opened(settings=Settings(view_budget_chars=2_000))
     for first in range(0, 10_000, 1_000):
         memory.record(said(1_000, first))
@@ -340,7 +340,7 @@ def test_lines_that_never_merge_cost_no_more_in_a_longer_log(opened, monkeypatch
     assert_sound(memory)
 
 
-def test_a_view_of_thousands_of_lines_that_wait_for_a_model_is_shown_with_few_questions(opened):
+def test_a_view_that_waits_for_a_model_is_shown_with_few_questions(opened):
     """Every other message is long, and the model that is to sum it up is down for a week."""
     memory = opened(settings=Settings(view_budget_chars=4_000, summarizer="model"))
     memory.record(

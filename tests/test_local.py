@@ -171,9 +171,7 @@ def test_the_words_of_a_leaf_line_are_words_of_the_source_in_their_order(words, 
 
 @given(texts, texts, limits)
 @settings(max_examples=400, deadline=None)
-def test_a_merged_line_is_valid_within_the_limit_tagged_throughout_and_always_the_same(
-    left, right, limit
-):
+def test_a_merged_line_is_valid_and_always_the_same(left, right, limit):
     line = merge_lines(left, right, limit)
     assert 0 < len(line.encode("utf-8")) <= limit
     assert line == merge_lines(left, right, limit)
@@ -248,7 +246,7 @@ PROSE = (
 )
 
 
-def test_prose_keeps_decisions_names_numbers_paths_and_questions_and_drops_politeness():
+def test_prose_keeps_facts_and_drops_politeness():
     line = leaf_line("talk", PROSE, 512)
     for kept in (
         "db2.example.com",

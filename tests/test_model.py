@@ -228,9 +228,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("bad", BAD.values(), ids=list(BAD))
-def test_a_model_that_misbehaves_on_one_message_does_not_stop_the_tree_and_nothing_false_is_kept(
-    wrote, bad
-):
+def test_a_model_that_misbehaves_does_not_stop_the_tree(wrote, bad):
     memory = wrote(Writer(on_poison=bad))
     memory.record([*said(3), *said(1, 3, text=f"{LONG} {POISON}"), *said(12, 4)])
     settle(memory)
@@ -321,9 +319,7 @@ def test_a_text_that_the_host_cannot_mask_does_not_stop_the_tree_and_is_not_sent
 # -- a model that cannot be had
 
 
-def test_a_model_that_is_down_for_long_leaves_no_fallback_and_status_says_why_in_every_process(
-    opened, root, wrote
-):
+def test_a_model_that_is_down_for_long_leaves_no_fallback(opened, root, wrote):
     down = threading.Event()
     down.set()
 

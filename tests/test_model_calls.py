@@ -174,7 +174,7 @@ def test_the_whole_tree_is_built():
         ZeroDivisionError("a bug of ours"),
     ],
 )
-def test_a_line_that_always_fails_is_tried_five_times_ten_seconds_apart_and_then_made_here(what):
+def test_a_line_that_always_fails_is_made_here_after_five_tries(what):
     world = World(leaves=8)
     world.answers[Place(0, 3)] = what
     at = []
@@ -235,7 +235,7 @@ def test_a_line_that_is_not_worth_a_models_words_is_local_by_choice():
     assert (node.by, node.spare) == ("local", True)
 
 
-def test_a_call_that_never_comes_back_gives_its_lane_up_and_is_not_heard_when_it_does():
+def test_a_call_that_never_comes_back_gives_its_place_up():
     world = World(leaves=1, jobs=1)
     world.begin()
     (lost,) = world.calls
@@ -290,7 +290,7 @@ def test_a_model_that_is_down_is_no_lines_fault():
     assert world.told[-1] == ""
 
 
-def test_the_looks_for_a_model_that_is_down_are_single_calls_further_and_further_apart(monkeypatch):
+def test_probes_of_a_model_that_is_down_come_further_apart(monkeypatch):
     world = World(leaves=8)
     world.answers = {Place(0, k): ModelDownError("no connection") for k in range(8)}
     at = []
@@ -323,7 +323,7 @@ def test_one_warning_says_that_lines_wait_and_one_that_they_go_on(caplog):
     ]
 
 
-def test_a_model_that_fails_one_line_after_another_is_down_and_not_every_line_is_at_fault():
+def test_a_model_that_fails_line_after_line_is_down():
     """A black hole answers nothing, so that each call runs out of time.
 
     Nothing says whose fault that is.
@@ -398,7 +398,7 @@ def test_calls_that_were_out_when_it_went_down_do_not_put_the_first_look_off():
     assert world.model_calls.paused == ""
 
 
-def test_a_line_that_was_under_way_when_it_went_down_is_kept_and_says_nothing_of_how_it_is_now():
+def test_a_line_under_way_when_the_model_went_down_is_kept():
     world = World(leaves=64)
     world.answers = {Place(0, 0): ModelDownError("402: no credit left")}
     world.begin()
@@ -434,7 +434,7 @@ def test_a_call_that_takes_long_while_the_model_is_down_is_waited_for_in_peace()
     assert world.model_calls.busy, "what is paid for is waited for"
 
 
-def test_a_call_that_hangs_does_not_keep_anybody_from_looking_whether_the_model_is_back():
+def test_a_call_that_hangs_keeps_nobody_from_probing_the_model():
     world = World(leaves=64)
     world.answers = {Place(0, k): ModelDownError("no connection") for k in range(64)}
     world.begin()

@@ -63,9 +63,7 @@ def all_built(memory, total):
     )
 
 
-def test_an_owner_that_is_killed_in_the_middle_of_its_calls_is_followed_within_seconds_and_nothing_else_is_paid_twice(
-    opened, root, tmp_path
-):
+def test_a_killed_owner_of_calls_is_followed_within_seconds(opened, root, tmp_path):
     book = tmp_path / "book"
     with children() as start:
         owner = start(

@@ -106,7 +106,7 @@ def test_a_long_text_keeps_its_head_and_tail_and_says_how_much_is_missing():
     assert int(note[1:].split()[0]) == len(text) - len(head) - len(tail)
 
 
-def test_a_picture_of_five_megabytes_becomes_a_marker_and_what_stands_around_it_stays():
+def test_a_picture_of_five_megabytes_becomes_a_marker():
     began = time.perf_counter()
     ready = ready_to_send(f'Look at <img src="data:image/png;base64,{BLOB}"> and tell me', same)
     assert ready == 'Look at <img src="[base64, 5200000 bytes]"> and tell me'

@@ -43,9 +43,7 @@ wait_for("never")
 
 
 @pytest.mark.parametrize("lacking", [HIDDEN, HALF])
-def test_without_the_usual_module_for_locks_a_memory_works_and_a_killed_owner_keeps_nobody_out(
-    tmp_path, lacking
-):
+def test_without_the_usual_locks_a_memory_works(tmp_path, lacking):
     """The module is missing altogether, or there and without what locks need.
 
     An AttributeError, not an ImportError.

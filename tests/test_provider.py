@@ -473,9 +473,7 @@ def test_the_system_prompt_is_the_same_bytes_whatever_has_happened(begin):
     )
 
 
-def test_recall_status_counts_the_lines_of_the_last_prefetch_where_the_host_knows_the_word(
-    begin, monkeypatch
-):
+def test_recall_status_counts_the_lines_of_the_last_prefetch(begin, monkeypatch):
     provider = begin()
     provider.prefetch("q")
     assert provider.recall_status() is None
@@ -540,9 +538,7 @@ def test_a_failing_callback_of_the_host_is_no_failure_of_ours(begin):
 
 
 @pytest.mark.parametrize("platform", ["cli", "cron"])
-def test_a_memory_that_could_not_be_opened_is_opened_at_the_next_call_and_said_to_work(
-    begin, platform
-):
+def test_a_memory_that_could_not_be_opened_is_opened_later(begin, platform):
     told = []
     FakeMemory.failing = StoreError("cannot lock")
     provider = begin(platform=platform, warning_callback=told.append)

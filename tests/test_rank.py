@@ -41,7 +41,7 @@ def scored(clues, total):
 
 @PATIENT
 @given(CLUES)
-def test_the_shortlist_of_a_short_log_is_every_match_and_neighbour_by_what_it_is_worth(clues):
+def test_the_shortlist_of_a_short_log_is_every_match_by_worth(clues):
     listed = shortlist(clues, 400, 400)
     score = scored(clues, 400)
     assert set(listed) <= score.keys()

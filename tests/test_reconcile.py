@@ -205,7 +205,7 @@ def test_joined_messages_come_apart_into_the_turns_they_are(data):
         assert ["\n\n".join(piece.canon for piece in unit.pieces) for unit in made] == units
 
 
-def test_of_turns_that_look_alike_the_last_ones_have_lived_unless_some_were_taken_back():
+def test_of_turns_that_look_alike_the_last_ones_have_lived():
     drafts = [Draft(f"t{number}", "s", "ok") for number in range(3)]
     for oldest_first, tokens in ((False, ["t1", "t2"]), (True, ["t0", "t1"])):
         units = [Unit("ok"), Unit("ok")]

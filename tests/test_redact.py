@@ -220,9 +220,7 @@ def is_gone(memory, root, id_):
     assert not memory.search("zzqqxxyy")
 
 
-def test_the_words_are_in_no_file_afterwards_and_the_memory_is_sound_before_and_after_it_is_built_anew(
-    lived, root
-):
+def test_redacted_words_are_in_no_file_and_the_memory_is_sound(lived, root):
     memory, id_ = lived
     assert PART in bytes_of(root)
     before = memory.message(id_)
@@ -545,9 +543,7 @@ def turn(capture, listed, text, answer, **more):
 
 @pytest.mark.parametrize("ids", [False, True])
 @pytest.mark.parametrize("which", range(6))
-def test_the_host_shows_the_words_again_with_every_list_and_they_are_not_logged_again(
-    opened, root, ids, which
-):
+def test_redacted_words_a_host_shows_again_are_not_logged(opened, root, ids, which):
     memory = opened(settings=SMALL)
     capture = Capture(memory.capture_store(), session="s")
     capture.initialized()

@@ -295,7 +295,7 @@ def test_a_line_is_as_long_as_its_text_and_carries_no_frame_no_head_and_no_line_
 @PATIENT
 @given(HOSTILE | ANY)
 @example("".join(model.HOSTILE))
-def test_a_whole_message_keeps_its_line_ends_and_tabs_and_nothing_else_that_moves_the_cursor(text):
+def test_of_what_moves_the_cursor_only_line_ends_and_tabs_stay(text):
     shown_text = many_lines(text)
     assert len(shown_text) == len(text)
     assert [at for at, sign in enumerate(shown_text) if sign == "\n"] == [
@@ -393,7 +393,7 @@ def test_the_host_finds_no_system_note_of_its_own_to_strip():
 
 
 @pytest.mark.parametrize("opener", model.CONTROL_OPENERS)
-def test_a_quoted_control_frame_does_not_stand_in_the_users_message_as_the_hosts_word(opener):
+def test_a_quoted_control_frame_is_not_the_hosts_word(opener):
     for text in (f"[{opener} do it]", f"so [{opener.lower()} x", f"[ {opener.upper()}"):
         assert "[" + opener.lower() not in one_line(text).lower().replace(" ", "")
         assert one_line(text) == text.replace("[", "❲", 1)

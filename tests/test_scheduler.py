@@ -539,9 +539,7 @@ def laned(run):
     return one, work, calls
 
 
-def test_what_a_model_wrote_is_not_lost_with_a_disk_that_refuses_and_no_more_is_bought_meanwhile(
-    laned, monkeypatch
-):
+def test_a_disk_that_refuses_loses_no_line_of_a_model(laned, monkeypatch):
     monkeypatch.setattr(module, "RETRY_S", (0.01,))
     one, work, calls = laned
     work.failing["commit"] = StoreError("cannot write: the disk is full")

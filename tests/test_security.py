@@ -153,9 +153,7 @@ def a_life(opened, root):
 
 @pytest.mark.parametrize("there", [True, False], ids=["existing", "new"])
 @pytest.mark.parametrize("name", OUTSIDE)
-def test_a_link_in_place_of_what_is_written_to_is_refused_and_what_it_leads_to_left_alone(
-    opened, root, outside, name, there
-):
+def test_a_link_in_place_of_what_is_written_to_is_refused(opened, root, outside, name, there):
     if there:
         a_life(opened, root)
     root.mkdir(exist_ok=True)
@@ -228,9 +226,7 @@ def test_a_memory_may_lie_behind_a_link(opened, tmp_path):
 # -- what a killed process leaves
 
 
-def test_half_written_files_of_killed_processes_are_removed_but_none_that_is_being_written(
-    opened, root
-):
+def test_half_written_files_of_killed_processes_are_removed(opened, root):
     a_life(opened, root)
     old, fresh, foreign = (
         root / name
@@ -403,7 +399,7 @@ def test_a_long_gap_after_a_bracket_costs_no_more_than_its_length(head, gap, sho
     assert time.process_time() - begun < 5
 
 
-def test_what_the_model_is_told_as_an_instruction_is_constant_and_says_that_the_rest_is_none():
+def test_the_instruction_of_a_model_is_constant():
     for mode, block in system_prompt.BLOCKS.items():
         assert "{" not in block, mode
         assert "instruction" in block

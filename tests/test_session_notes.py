@@ -259,9 +259,7 @@ def test_a_batch_kept_aside_is_not_logged_again_when_its_list_has_brought_it(
     assert [found.text for found in memory.session_entries("s1")] == ["kept aside", "and answered"]
 
 
-def test_a_batch_of_a_dead_process_is_logged_by_the_next_except_for_what_has_come_since(
-    memory, disk, root
-):
+def test_a_batch_of_a_dead_process_is_logged_by_the_next(memory, disk, root):
     with contextlib.closing(
         Child(
             """
@@ -353,9 +351,7 @@ def test_open_turns_come_in_the_order_in_which_they_were_begun_whatever_clocks_s
     assert open_turns(disk) == ["first", "between", "second", "third"]
 
 
-def test_open_turns_of_sessions_that_follow_one_another_come_in_the_order_in_which_they_were_begun(
-    disk,
-):
+def test_open_turns_of_following_sessions_come_in_their_order(disk):
     """Whatever the sessions are called: a set of names has another order in each process."""
     for number in range(6):
         disk.begin(

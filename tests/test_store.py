@@ -522,7 +522,7 @@ def failing_index(*_, **__):
         MemoryError(),
     ],
 )
-def test_an_entry_is_acknowledged_though_the_index_cannot_follow_and_the_index_catches_up(
+def test_an_entry_is_acknowledged_though_the_index_cannot_follow(
     opened, monkeypatch, caplog, error
 ):
     memory = opened()
@@ -539,9 +539,7 @@ def test_an_entry_is_acknowledged_though_the_index_cannot_follow_and_the_index_c
     assert_sound(memory)
 
 
-def test_batches_within_one_lock_get_their_own_numbers_though_the_index_cannot_follow(
-    opened, monkeypatch
-):
+def test_batches_within_one_lock_get_their_own_numbers(opened, monkeypatch):
     memory = opened()
     memory.record(said(1))
     with monkeypatch.context() as patch:
@@ -611,9 +609,7 @@ def test_a_reader_inside_a_writers_block_heals_the_index_without_waiting_for_its
 @pytest.mark.parametrize(
     "step", ["BEGIN IMMEDIATE", "INSERT INTO messages", "UPDATE files", "COMMIT"]
 )
-def test_an_index_that_cannot_be_written_costs_no_message_and_leaves_no_transaction_open(
-    opened, monkeypatch, step
-):
+def test_an_index_that_cannot_be_written_costs_no_message(opened, monkeypatch, step):
     memory, other = opened(), opened()
 
     class Full:

@@ -694,9 +694,7 @@ def test_the_facts_are_the_promised_ones(usage):
     json.dumps(facts)
 
 
-def test_how_long_it_takes_is_unknown_until_a_call_tells_and_calls_that_reach_no_model_do_not(
-    usage,
-):
+def test_how_long_calls_take_is_unknown_until_one_tells(usage):
     assert usage.facts(backlog=5)["seconds_left"] is None
     assert usage.facts(backlog=0)["seconds_left"] == 0
     failed(usage, ModelDownError("down"), seconds=0.0)

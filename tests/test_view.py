@@ -444,9 +444,7 @@ def both_halves(chars, node):
 
 @PATIENT
 @given(TOTALS, SEEDS, SHARES, SHARES, st.integers(0, 12_000), st.floats(0, 0.5), st.data())
-def test_opening_up_keeps_the_budget_and_the_tiling_whatever_the_sizes_and_whatever_is_lost(
-    total, seed, leaves, nodes, target, loss, data
-):
+def test_opening_up_keeps_the_budget_and_the_tiling(total, seed, leaves, nodes, target, loss, data):
     built = model.some_tree(seed, total, leaves, nodes)
     chars = data.draw(sizes(built))
     roots = roots_of(built, total)

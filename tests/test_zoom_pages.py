@@ -51,7 +51,7 @@ def test_pages_join_to_the_text_and_none_is_empty_or_too_long(text, size):
 
 @PATIENT
 @given(TEXTS, st.integers(1, 40))
-def test_a_page_ends_with_the_last_line_that_fits_or_inside_a_line_longer_than_a_page(text, size):
+def test_a_page_ends_with_the_last_line_that_fits(text, size):
     pages, at = pages_of(text, size), 0
     for page in pages[:-1]:
         room = text[at : at + size]
