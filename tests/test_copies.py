@@ -8,6 +8,7 @@ import doubled
 import pytest
 from capturestore import MemoryStore
 from doubled import CAT, HELLO, OK, TIMER, Life
+from effort import share
 from hypothesis import given
 from hypothesis import strategies as st
 from lives import differences
@@ -169,7 +170,7 @@ def test_lost_messages_are_no_copies():
 @pytest.mark.parametrize("faults", [False, True], ids=["undisturbed", "with faults"])
 @pytest.mark.parametrize("flavour", ["A", "B"])
 def test_nothing_is_named_in_a_life_that_was_logged_right(flavour, faults):
-    for seed in range(30):
+    for seed in range(share(30)):
         store = MemoryStore()
         world = lived(flavour, store, seed, faults=faults, alike=False, old=False, events=25)
         if not differences(world):

@@ -11,6 +11,7 @@ from functools import partial
 
 import pytest
 from children import children
+from effort import share
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from soundness import assert_sound
@@ -241,7 +242,7 @@ def test_flipped_bytes_of_the_index_lose_and_double_nothing(opened, root):
     memory.settle(30)
     memory.close()
     pick, count = random.Random(11), 60
-    for round_ in range(80):
+    for round_ in range(share(80)):
         spoiled = bytearray((root / "index.sqlite").read_bytes())
         for _ in range(pick.choice((1, 3, 40))):
             spoiled[pick.randrange(len(spoiled))] = pick.choice((0, 255, pick.randrange(256)))

@@ -243,6 +243,7 @@ def test_a_view_is_shown_while_another_process_keeps_the_lock(opened, root):
     assert_tiles(fresh)
 
 
+@pytest.mark.slow
 def test_a_tail_of_many_thousands_is_not_brought_in_leaf_by_leaf(opened, root, monkeypatch):
     memory = opened(settings=SMALL)
     grow(memory, 100)

@@ -544,7 +544,8 @@ def test_derived_files_deleted_while_they_are_open_elsewhere_come_back(opened, r
     assert_sound(fresh)
 
 
-@pytest.mark.parametrize("filled", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.slow
+@pytest.mark.parametrize("filled", [False, True])
 def test_many_processes_open_at_once_what_has_no_index_yet(opened, root, filled):
     if filled:
         memory = opened()
@@ -589,6 +590,7 @@ def test_an_index_made_by_another_is_not_made_once_more(opened, monkeypatch):
     }
 
 
+@pytest.mark.slow
 def test_check_finds_nothing_wrong_while_others_write_and_build(opened, root):
     memory = opened(settings=SMALL)
     with children() as start:
@@ -745,6 +747,7 @@ say("said")
 """
 
 
+@pytest.mark.slow
 def test_an_interpreter_that_ends_at_once_has_everything_on_disk_and_no_complaint(root):
     """Nobody closes the memory; its thread is at work, or a model's call is out."""
     with children() as start:
