@@ -227,7 +227,13 @@ BAD = {
 }
 
 
-@pytest.mark.parametrize("bad", BAD.values(), ids=list(BAD))
+@pytest.mark.parametrize(
+    "bad",
+    [
+        pytest.param(bad, id=name, marks=[pytest.mark.slow] * (name == "returns 50 KB"))
+        for name, bad in BAD.items()
+    ],
+)
 def test_a_model_that_misbehaves_does_not_stop_the_tree(wrote, bad):
     memory = wrote(Writer(on_poison=bad))
     memory.record([*said(3), *said(1, 3, text=f"{LONG} {POISON}"), *said(12, 4)])
