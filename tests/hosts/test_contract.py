@@ -10,6 +10,8 @@ import pytest
 from homes import Home
 from model_server import memory_blocks
 
+from optchat.base.version import __version__
+
 pytestmark = pytest.mark.hosts
 
 
@@ -116,10 +118,10 @@ def test_a_pip_installation_is_found_by_its_entry_point(own_host, tmp_path, serv
     )
     # What an editable installation leaves behind; to run pip here would fetch its build tools.
     (own_host.packages / "optchat.pth").write_text(str(make_hosts.CHECKOUT))
-    facts = own_host.packages / f"optchat-{project['version']}.dist-info"
+    facts = own_host.packages / f"optchat-{__version__}.dist-info"
     facts.mkdir()
     (facts / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: optchat\nVersion: {project['version']}\n"
+        f"Metadata-Version: 2.1\nName: optchat\nVersion: {__version__}\n"
     )
     (facts / "entry_points.txt").write_text(f"[{group}]\n{points}")
     home = Home(own_host, tmp_path / "home", server)
