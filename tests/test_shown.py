@@ -150,6 +150,11 @@ def test_the_list_is_what_counts(shown):
     assert shown.standing("s").covered == ((0, 9),)
 
 
+def test_a_list_is_read_as_it_is_given(shown):
+    shown.seen("s", turn("hello", view(8)))
+    assert shown.standing("s") == standing_in(turn("hello", view(8))) != Standing()
+
+
 def test_another_process_knows_it_too(shown, notes):
     shown.seen("s", standing_in(turn("hello", view(8))))
     assert notes.all == {}, "no turn waits for a note"

@@ -182,6 +182,11 @@ class Memory:
         self.store.close()
 
     @property
+    def ledger(self) -> Shown:
+        """``shown`` by its first name, for programs that were written with it."""
+        return self.shown
+
+    @property
     def compactor(self) -> Compactor:
         """What builds its lines."""
         return self.builder.compactor

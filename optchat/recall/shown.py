@@ -149,8 +149,9 @@ class Shown:
         with self._mutex:
             known.offered = known.offered.merge(_in_texts([text]))
 
-    def seen(self, session: str, standing: Standing) -> None:
-        """What the host's list holds: nothing else is in front of the model."""
+    def seen(self, session: str, found: Standing | Sequence[Any]) -> None:
+        """What the host's list holds, or the list: nothing else is in front of the model."""
+        standing = found if isinstance(found, Standing) else standing_in(found)
         known = self._known(session)
         with self._mutex:
             known.now = known.now._replace(standing=standing)
