@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optchat.base.json_line import BadLineError, encode_line, is_whole, load_line, lost_its_checksum
+from optchat.base.json_line import BadLineError, encode_line, is_damaged, is_whole, load_line
 
 TEXT = st.text(st.characters(codec=None, categories=None), max_size=20)
 FIELDS = st.dictionaries(
@@ -39,7 +39,7 @@ def test_a_line_is_whole_as_it_was_written(fields):
     assert line.count(b"\n") == 1
     assert is_sound(line)
     assert is_sound(line.rstrip())
-    assert not lost_its_checksum(line, load_line(line))
+    assert not is_damaged(line, load_line(line))
 
 
 @pytest.mark.parametrize("fields", SAMPLES)
@@ -58,13 +58,13 @@ def test_a_checksum_under_a_damaged_name_is_found(fields):
     line = encode_line(fields)
     for name in (b"crb", b"Crc", b"c c", b"\\rc"):
         renamed = line.replace(b'"crc"', b'"%b"' % name)
-        assert lost_its_checksum(renamed, load_line(renamed))
+        assert is_damaged(renamed, load_line(renamed))
 
 
 def test_a_line_of_another_program_lacks_no_checksum():
     line = b'{"i":0,"kind":"user","text":"x","size":7,"n":12}'
-    assert not lost_its_checksum(line, load_line(line))
-    assert not lost_its_checksum(b"{}", {})
+    assert not is_damaged(line, load_line(line))
+    assert not is_damaged(b"{}", {})
 
 
 def test_a_line_written_with_other_white_space_is_whole():

@@ -77,7 +77,7 @@ def is_as_written(line: bytes) -> bool:
 def load_whole(line: bytes) -> dict[str, Any] | None:
     """The fields of a line as ``encode_line`` has written it; None where its bytes are others.
 
-    What it returns needs no second look: reading a million lines spares half of its time so.
+    What it returns needs no second look, which spares a quarter of the time of a first open.
     """
     if not is_as_written(line):
         return None
@@ -99,11 +99,15 @@ def is_whole(line: bytes, fields: dict[str, Any]) -> bool:
     return bool(fields.get("crc") == crc32(body)) and type(fields["crc"]) is int
 
 
-def lost_its_checksum(line: bytes, fields: dict[str, Any]) -> bool:
-    """Whether a line without a checksum has one under another name: that name is damaged."""
-    if "crc" in fields or not (found := _RENAMED.search(line)):
-        return False
-    return crc32(b"}", crc32(line[: found.start()])) == int(found[1])
+def is_damaged(line: bytes, fields: dict[str, Any]) -> bool:
+    """Whether a line's checksum is not that of its bytes, or stands under a damaged name.
+
+    A line without one is another program's, or written by hand.
+    """
+    if "crc" in fields:
+        return not is_whole(line, fields)
+    found = _RENAMED.search(line)
+    return found is not None and crc32(b"}", crc32(line[: found.start()])) == int(found[1])
 
 
 def clean(text: str) -> str:

@@ -16,21 +16,10 @@ Does no input or output: ``log/day_files.py`` does.
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, Final, TypeGuard
+from typing import Any, Final, TypeGuard
 from zlib import crc32
 
-from .json_line import (
-    BadLineError,
-    clean,
-    encode_line,
-    is_whole,
-    load_line,
-    load_whole,
-    lost_its_checksum,
-)
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
+from .json_line import BadLineError, clean, encode_line, is_damaged, load_line, load_whole
 
 KINDS: Final = ("user", "talk", "tool", "echo", "work", "note")
 """The user's words, the agent's replies, a tool call, its result, a subagent's report, an imported
@@ -156,7 +145,7 @@ def decode_message(line: bytes) -> Message:
         raise BadLineError(
             "is no message: it needs i, kind and text", number if _is_count(number) else None
         )
-    if _is_damaged(line, raw, lambda: f"{number}|{kind}|{text}"):
+    if is_damaged(line, raw) and raw.get("crc") != crc32(f"{number}|{kind}|{text}".encode()):
         raise BadLineError(f"message {number}: the checksum does not match", number)
     extra = {
         name: _text(raw.get(name)) for name in ("date", "session", *_OPTIONAL) if name != "unshown"
@@ -182,7 +171,7 @@ def decode_node(line: bytes) -> Node:
         raise BadLineError("is no node: it needs l, i and text")
     if (index + 1) << level > 1 << MAX_LEVEL:
         raise BadLineError(f"node {level},{index}: it lies beyond any log")
-    if _is_damaged(line, raw, lambda: f"{level}|{index}|{text}"):
+    if is_damaged(line, raw) and raw.get("crc") != crc32(f"{level}|{index}|{text}".encode()):
         raise BadLineError(f"node {level},{index}: the checksum does not match")
     by, date = _text(raw.get("by")) or "model", _text(raw.get("date"))
     return Node(
@@ -226,16 +215,6 @@ def whole_node(line: bytes) -> dict[str, Any] | None:
         and type(known("text")) is type(known("by")) is str
     )
     return fields if is_ours else None
-
-
-def _is_damaged(line: bytes, fields: dict[str, Any], before_format_1: Callable[[], str]) -> bool:
-    """Whether a line's checksum, where it has one, covers neither all of it nor, as before
-    format 1, its number and text.
-    """
-    crc = fields.get("crc")
-    if crc is None:
-        return "crc" in fields or lost_its_checksum(line, fields)
-    return not is_whole(line, fields) and crc != crc32(before_format_1().encode())
 
 
 def _is_count(value: object) -> TypeGuard[int]:

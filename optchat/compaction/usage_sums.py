@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from ..base.json_line import encode_line, is_whole, load_line, lost_its_checksum
+from ..base.json_line import encode_line, is_damaged, load_line
 
 DAYS_KEPT: Final = 3
 """Days before the present one whose sums are carried along.
@@ -210,7 +210,7 @@ def decode(line: bytes) -> State | None:
     """
     try:
         raw = load_line(line)
-        if ("crc" in raw and not is_whole(line, raw)) or lost_its_checksum(line, raw):
+        if is_damaged(line, raw):
             return None
         return _state(raw)
     except (

@@ -16,7 +16,7 @@ from ..base.errors import SourceError
 from ..base.json_line import BadLineError
 from ..base.record import Entry, decode_message
 from ..log.day_files import DayLog, Spot
-from ..log.format import FORMAT, later_writer
+from ..log.format import UPGRADE, why_only_read
 from ..log.redacted import NOTE, is_redacted
 from .rows import Item
 
@@ -43,19 +43,16 @@ class MemoryDirectory:
     form = "memory directory"
 
     def __init__(self, path: Path) -> None:
-        """Raises:
-        SourceError: a later version has written it.
+        """``path`` holds ``main/``.
+
+        Raises:
+            SourceError: a later version has written it.
         """
         self.path = path
         self.log = DayLog(path / "main")
         self.total = sum(self.log.sizes().values())
-        if writer := later_writer(path):
-            raise SourceError(
-                f"cannot import: it was written by {writer}, and this version knows formats up to "
-                f"{FORMAT}",
-                path=path,
-                hint="Upgrade optchat: pip install --upgrade optchat",
-            )
+        if why := why_only_read(path):
+            raise SourceError(f"cannot import: {why}", path=path, hint=UPGRADE)
 
     def items(self) -> Iterator[Item]:
         """Its messages, each once, and what cannot be read."""

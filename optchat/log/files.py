@@ -251,14 +251,19 @@ def make_scratch() -> Path:
         StoreError: it cannot be made.
     """
     try:
-        return Path(tempfile.mkdtemp(prefix="optchat-"))
+        return Path(tempfile.mkdtemp(prefix=_scratch_prefix()))
     except OSError as error:
         raise refused("cannot make", Path(tempfile.gettempdir()), error) from error
 
 
 def remove_scratch(path: Path) -> None:
-    """Remove such a directory with all that is in it."""
-    shutil.rmtree(path, ignore_errors=True)
+    """Remove such a directory with all that is in it; a forked child leaves its parent's alone."""
+    if path.name.startswith(_scratch_prefix()):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _scratch_prefix() -> str:
+    return f"optchat-{os.getpid()}-"
 
 
 def make_private(path: Path) -> None:

@@ -25,18 +25,25 @@ if TYPE_CHECKING:
 FORMAT: Final = 1
 """The format this version writes, and the latest it knows."""
 NAME: Final = "format"
+UPGRADE: Final = "Upgrade optchat: pip install --upgrade optchat"
+"""What to do with a memory of a later format."""
 
 logger = logging.getLogger(__name__)
 
 
-def later_writer(root: Path) -> str:
-    """Who has written this directory in a later format than we know, and in which; "" for nobody.
+def why_only_read(root: Path) -> str:
+    """That this directory was written in a later format than we know, and by whom; else empty.
 
     Raises:
         StoreError: the file cannot be read.
     """
     found = _read(root)
-    return "" if found is None or found[0] <= FORMAT else f"{found[1]} in format {found[0]}"
+    if found is None or found[0] <= FORMAT:
+        return ""
+    number, by = found
+    return (
+        f"it was written by {by} in format {number}, and this version knows formats up to {FORMAT}"
+    )
 
 
 def keep_format(root: Path) -> None:

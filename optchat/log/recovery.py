@@ -19,7 +19,7 @@ from ..base.json_line import BadLineError
 from ..base.record import decode_message
 from . import files, forks, reads
 from .day_files import DayLog, names_near
-from .format import FORMAT, keep_format, later_writer
+from .format import UPGRADE, keep_format, why_only_read
 from .index import Index
 from .loader import CLAIM_BYTES, Loader, id_of
 from .sqlite import DamagedError
@@ -44,8 +44,6 @@ _AFTER_MAX: Final = 1 << 20
 """Bytes read behind the newest message that the index knows, to see whether the file holds a newer
 one.
 """
-
-_UPGRADE: Final = "Upgrade optchat: pip install --upgrade optchat. Until then it is only read"
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
@@ -80,7 +78,7 @@ class Upkeep:
         self.clock = clock
         self._progress = progress or (lambda _what, _done, _total: None)
         self.main, self.tree = DayLog(root / "main"), DayLog(root / "tree")
-        self.read_only = self._why_read_only()
+        self.read_only = why_only_read(root)
         # What is derived from the truth, and may be made anew at any time.
         self.derived = files.make_scratch() if self.read_only else root
         self._make_dirs()
@@ -127,7 +125,7 @@ class Upkeep:
         """
         if self.read_only:
             raise StoreError(
-                f"cannot write to {self.root}: {self.read_only}", path=self.root, hint=_UPGRADE
+                f"cannot write to {self.root}: {self.read_only}", path=self.root, hint=UPGRADE
             )
 
     def before_fork(self) -> None:
@@ -263,15 +261,6 @@ class Upkeep:
     def _must_be_open(self) -> None:
         if self._closed:
             raise StoreError(f"cannot use {self.root}: this memory is closed", path=self.root)
-
-    def _why_read_only(self) -> str:
-        """Why nothing is written to this directory; "" where it may be."""
-        writer = later_writer(self.root)
-        return (
-            f"it was written by {writer}, and this version knows formats up to {FORMAT}"
-            if writer
-            else ""
-        )
 
     def _make_dirs(self) -> None:
         if self.read_only:

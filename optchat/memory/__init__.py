@@ -23,6 +23,7 @@ from ..base.settings import Settings, read_settings
 from ..capture.disk_store import DiskStore
 from ..compaction import usage, usage_sums
 from ..log import forks, reads
+from ..log.format import UPGRADE
 from ..log.fulltext import Search
 from ..log.recovery import LOCK_WAIT_S
 from ..log.session_notes import NoteLog
@@ -163,7 +164,7 @@ class Memory:
             settings, warnings = load_settings(path)
         memory = cls(path, settings, compact=compact, progress=progress, clock=clock, model=model)
         if memory.read_only:
-            warnings.append(f"{path} is only read: {memory.read_only}. Upgrade optchat")
+            warnings.append(f"{path} is only read: {memory.read_only}. {UPGRADE}")
             memory.builder.make_searchable()
         memory.warnings = warnings
         for warning in warnings:
