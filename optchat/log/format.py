@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FORMAT: Final = 1
 """The format this version writes, and the latest it knows."""
 NAME: Final = "format"
-UPGRADE: Final = "Upgrade optchat: pip install --upgrade optchat"
+UPGRADE: Final = "Upgrade optchat: bring in the newest one the way this one came"
 """What to do with a memory of a later format."""
 
 logger = logging.getLogger(__name__)
